@@ -40,9 +40,7 @@ void each_field(T& t, F f) {
   f("max_submission_ns", t.max_submission_ns);
   f("max_loop_trips", t.max_loop_trips);
   f("launch_cost_ns", t.launch_cost_ns);
-  f("load_cost", t.load_cost);
-  f("component_bytes", t.component_bytes);
-  f("shared_load_cost", t.shared_load_cost);
+  f("has_fast_shared", t.has_fast_shared);
   f("matrix_shapes", t.matrix_shapes);
 }
 
@@ -167,7 +165,7 @@ Target gpu(const char* device, const char* renderer, const char* arch, const std
   t.max_local = {128, 128, 64};
   t.max_invocations = 128;
   t.launch_cost_ns = 5000;
-  t.shared_load_cost = 1;
+  t.has_fast_shared = true;
   return t;
 }
 
@@ -194,9 +192,6 @@ Target spirv_lavapipe() {
   t.shared_bytes = 32768;
   t.max_buffer_bytes = uint64_t{1} << 31;
   t.max_loop_trips = 65535;  // LP_MAX_TGSI_LOOP_ITERATIONS: loops end silently there
-  t.load_cost = 48;
-  t.component_bytes = 8;
-  t.shared_load_cost = 0;    // lane by lane, as other memory
   t.launch_cost_ns = 40000;  // a sleeping worker's wake-up
   TargetFeatures& f = t.features;
   f.i8 = f.i16 = f.i64 = f.f16 = f.f64 = f.f16_casts = f.u32_to_f32 = true;

@@ -92,17 +92,8 @@ struct Target {
   // How long a submission may take: drivers end what runs too long. 0: for ever.
   uint64_t max_submission_ns = 0;
   uint64_t launch_cost_ns = 1000;  // measured or typical cost of one dispatch
-  // A load of one component by address, in multiply-adds of a subgroup. Where it is expensive,
-  // drivers take the lanes one by one, for each component again.
-  uint32_t load_cost = 1;
-  // Then accumulators may spill, and steps past the end may be masked, if only it is made less
-  // often; a shuffle with a constant lane costs less.
-  bool loads_are_expensive() const { return load_cost >= 4; }
-  // The widest component that costs as much as one of 4 bytes. Where it is 8, neighbours that are
-  // proven aligned are read and written in pairs, as one 64-bit word.
-  uint32_t component_bytes = 4;
-  // As load_cost, of a component of workgroup memory; 0: copies there gain nothing over the caches.
-  uint32_t shared_load_cost = 0;
+  // Workgroup memory is faster than the caches: copies there gain something.
+  bool has_fast_shared = false;
   // An element's bytes in a register, and so in workgroup memory: narrow ones that the device does
   // not compute with are words.
   int64_t held_bytes(DType t) const {

@@ -43,7 +43,6 @@ constexpr Pass kPasses[] = {
     {"row-buffers", pass_row_buffers, false},
     {"reduces", pass_reduces, true},
     {"launch", pass_launch, true},
-    {"shared-loads", pass_shared_loads, false},
     {"bounds", pass_bounds, true},
     {"decompose", pass_decompose, true},
     {"lost-lanes", pass_lost_lanes, true},
@@ -129,8 +128,7 @@ void pass_separate_loops(Lowering& l) { l.ast = separate_loops(l.ast); }
 void pass_merge_axes(Lowering& l) { l.ast = sched::canonicalize(l.ast); }
 void pass_phases(Lowering& l) { l.ast = simplify(split_phases(l.ast)); }
 void pass_reduce_order(Lowering& l) {
-  const bool by_subgroups = l.target.has_local && !l.target.loads_are_expensive();
-  if (by_subgroups) l.ast = reorder_reductions(l.ast);
+  if (l.target.has_local) l.ast = reorder_reductions(l.ast);
 }
 // Where rows need not be whole then.
 void pass_row_factors(Lowering& l) {

@@ -67,7 +67,6 @@ void pass_kept_rows(Lowering& l);     // a kept row for each lane
 void pass_row_buffers(Lowering& l);   // expensive values of a row, needed twice, computed once
 void pass_reduces(Lowering& l);       // Reduce -> registers, shared memory
 void pass_launch(Lowering& l);        // Group, Local, GroupReduce -> Special
-void pass_shared_loads(Lowering& l);  // one load for a subgroup instead of one per lane
 void pass_bounds(Lowering& l);        // checks of offsets, where they are asked for
 void pass_decompose(Lowering& l);   // what the Target lacks, and what no instruction means exactly
 void pass_lost_lanes(Lowering& l);  // folds over lanes that a decomposition made needless

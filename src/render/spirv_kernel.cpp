@@ -185,7 +185,7 @@ SpirvValue SpirvKernel::value(const Node* u, LaneMask mask, int instance) {
   const size_t at = position(u);
   TUFF_CHECK(!values_[at].empty(), "kernel {}: op {} ({}) is used before it has a value", k_.name,
              at, ir::name(u->op));
-  return lane(at, space_.project(mask, instance, k_.lanes[at]));
+  return values_[at][static_cast<size_t>(space_.project(mask, instance, k_.lanes[at]))];
 }
 
 Id SpirvKernel::constant(const Node& u) {
@@ -238,7 +238,17 @@ void SpirvKernel::emit(size_t i) {
     case Op::Prefetch:
     case Op::Index:
     case Op::Sink: return;
-    default: return ir::matrix_of(&u) ? emit_matrix(i) : put_off(i);
+    default: return ir::matrix_of(&u) ? emit_matrix(i) : emit_lanes(i);
+  }
+}
+
+void SpirvKernel::emit_lanes(size_t i) {
+  const Op op = k_.ops[i]->op;
+  for (int n = 0; n < space_.count(k_.lanes[i]); ++n) {
+    values_[i].push_back(op == Op::Reduce    ? reduced(i, n)
+                         : op == Op::Dot     ? dot(i, n)
+                         : op == Op::Shuffle ? shuffled(i, n)
+                                             : computed(i, n));
   }
 }
 
@@ -308,7 +318,6 @@ void SpirvKernel::emit_range(size_t i) {
     for (int l = 0; l < space_.size(bit); ++l) values_[i].push_back({0, l});
     return;
   }
-  settle();
   const Id size = id(value(u.src(0).get(), 0, 0), u.src(0)->dtype), before = m_.block();
   const Loop loop{m_.fresh(), m_.fresh(), m_.fresh(), m_.fresh(), m_.fresh(), m_.fresh()};
   m_.emit(spv::OpBranch, {loop.header});
@@ -316,7 +325,7 @@ void SpirvKernel::emit_range(size_t i) {
   m_.emit(spv::OpPhi, {t_.reg(u.dtype), loop.counter, t_.integer(u.dtype, 0), before,
                        loop.increment, loop.next});
   const Id more = m_.value(spv::OpSLessThan, t_.boolean(), {loop.counter, size});
-  const bool unrolls = !target_.loads_are_expensive() && is_worth_unrolling(k_, space_, i);
+  const bool unrolls = is_worth_unrolling(k_, space_, i);
   m_.emit(spv::OpLoopMerge, {loop.merge, loop.next,
                              unrolls ? spv::LoopControlUnrollMask : spv::LoopControlMaskNone});
   m_.emit(spv::OpBranchConditional, {more, loop.body, loop.merge});
@@ -331,7 +340,6 @@ void SpirvKernel::emit_end(const Node& range) {
   TUFF_CHECK(it != loops_.end(), "kernel {}: an end without its loop", k_.name);
   const Loop loop = it->second;
   loops_.erase(it);
-  settle();
   m_.emit(spv::OpBranch, {loop.next});
   m_.label(loop.next);
   m_.emit(spv::OpIAdd,
@@ -411,9 +419,12 @@ SpirvValue SpirvKernel::reduced(size_t i, int n) {
   const Node& u = *k_.ops[i];
   const size_t source = position(without_after(u.src(0).get()));
   const LaneMask all = k_.lanes[source], kept = k_.lanes[i], folded = all & ~kept;
+  const auto at = [&](int f) {
+    return static_cast<size_t>(space_.project(kept, n, all, folded, f));
+  };
   std::vector<Id> x;
   for (int f = 0; f < space_.count(folded); ++f)
-    x.push_back(id(lane(source, space_.project(kept, n, all, folded, f)), u.dtype));
+    x.push_back(id(values_[source][at(f)], u.dtype));
   while (x.size() > 1) {
     std::vector<Id> next;
     for (size_t p = 0; p + 1 < x.size(); p += 2)
@@ -433,7 +444,8 @@ SpirvValue SpirvKernel::dot(size_t i, int n) {
   for (int f = 0; f < space_.count(folded); ++f) {
     const auto factor = [&](size_t s) {
       const size_t from = position(without_after(u.src(s).get()));
-      return id(lane(from, space_.project(kept, n, k_.lanes[from], folded, f)), u.dtype);
+      const int lane = space_.project(kept, n, k_.lanes[from], folded, f);
+      return id(values_[from][static_cast<size_t>(lane)], u.dtype);
     };
     sum = ops_.mul_add(u.dtype, factor(0), factor(1), sum);
   }
@@ -445,11 +457,10 @@ void SpirvKernel::emit_register(size_t i) {
   const auto* matrix = std::get_if<ir::MatrixArg>(&u.arg);
   const int64_t number = matrix ? matrix->number : u.get<int64_t>();
   const Id type = t_.pointer(spv::StorageClassFunction, register_type(u));
-  values_[i].resize(static_cast<size_t>(space_.count(k_.lanes[i])));
-  for (const int n : store_order(k_.lanes[i])) {
+  for (int n = 0; n < space_.count(k_.lanes[i]); ++n) {
     const Id variable = m_.local(type);
     m_.name(variable, fmt::format("acc{}_{}", number, n));
-    values_[i][static_cast<size_t>(n)] = {variable};
+    values_[i].push_back({variable});
   }
 }
 

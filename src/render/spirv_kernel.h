@@ -58,14 +58,11 @@ class SpirvKernel {
   void emit_range(size_t i);
   void emit_end(const ir::Node& range);
   void emit_special(size_t i);
-  void put_off(size_t i);
-  SpirvValue lane(size_t i, int n);
+  void emit_lanes(size_t i);
   SpirvValue computed(size_t i, int n);
   SpirvValue reduced(size_t i, int n);
   SpirvValue dot(size_t i, int n);
   SpirvValue shuffled(size_t i, int n);
-  void settle();  // writes what waits
-  std::vector<int> store_order(kernel::LaneMask mask) const;
   Id buffer_as(const ir::Node& param);
   void emit_register(size_t i);
   void emit_shared(size_t i);
@@ -82,19 +79,17 @@ class SpirvKernel {
   std::vector<Access> accesses(const ir::Node& index, kernel::LaneMask mask);
   std::vector<Run> runs(std::vector<Access> all, const ir::Node& index, bool loads) const;
   static std::vector<Access> each_once(const std::vector<Access>& sorted);
-  Run run_at(std::span<const Access> all, const ir::Node& index, bool loads) const;
+  Run run_at(std::span<const Access> all, const ir::Node& index) const;
   uint32_t elements_of_word(const SpirvValue& offset, DType t, size_t most) const;
   Id element_pointer(const ir::Node& index, const SpirvValue& offset);
   Id access_pointer(const ir::Node& index, const SpirvValue& offset, int64_t least);
   bool has_short_offsets(const ir::Node& index) const;
   Id address_of(const ir::Node& index, const SpirvValue& offset, int64_t least);
   uint32_t alignment(const Run& run, DType t) const;
-  bool pairs_are_words(DType t) const;
   Id wide_pointer(Id element, Id type);
   Id word_type(const Run& run, DType t);
   Id wide_type(const Run& run, DType t);
   std::vector<Id> elements_of(Id all, const Run& run, DType t);
-  Id word_of_pair(Id low, Id high, DType t);
   Id joined(const std::vector<Id>& parts, const Run& run, DType t);
   void load_run(const ir::Node& index, const Run& run, bool branch, std::vector<SpirvValue>& out);
   void store_bits(size_t i, const std::vector<Id>& values);
@@ -119,7 +114,6 @@ class SpirvKernel {
   LaneSpace space_;
   std::unordered_map<const ir::Node*, size_t> position_;
   std::vector<std::vector<SpirvValue>> values_;
-  std::vector<size_t> waiting_;  // ops that have been put off: spirv_lanes.cpp
   std::unordered_map<const ir::Node*, Loop> loops_;
   std::vector<Id> buffers_, scalars_;  // loaded at entry; bound buffers are variables
   std::vector<Id> skipped_;            // of a bound buffer: i32 elements before it in its binding

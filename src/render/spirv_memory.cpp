@@ -79,15 +79,14 @@ std::vector<SpirvKernel::Run> SpirvKernel::runs(std::vector<Access> all, const N
   });
   if (loads) all = each_once(all);
   for (std::span<const Access> rest = all; !rest.empty();) {
-    out.push_back(run_at(rest, index, loads));
+    out.push_back(run_at(rest, index));
     rest = rest.subspan(out.back().items.size());
   }
   return out;
 }
 
 // What begins with the first of them.
-SpirvKernel::Run SpirvKernel::run_at(std::span<const Access> all, const Node& index,
-                                     bool loads) const {
+SpirvKernel::Run SpirvKernel::run_at(std::span<const Access> all, const Node& index) const {
   const Access& first = all[0];
   const size_t most = static_cast<size_t>(target_.elements_together(size_bytes(index.dtype)));
   const int64_t count = without_after(index.src(0).get())->get<ir::ParamArg>().count;
@@ -102,9 +101,6 @@ SpirvKernel::Run SpirvKernel::run_at(std::span<const Access> all, const Node& in
   // with what stands around them.
   const bool narrow = per_word * size_bytes(index.dtype) < 4;
   n = std::min<size_t>(n, (narrow ? 1 : kWordsTogether) * per_word);
-  // Two words of a store would share vectors of addresses, where one has a number in a loop of
-  // its own.
-  if (pairs_are_words(index.dtype) && per_word > 1 && !loads) n = std::min<size_t>(n, per_word);
   // Element 0.. is read where the gate is false.
   if (per_word == 0 || (first.gate && count < static_cast<int64_t>(n))) return {{first}};
   return {{all.begin(), all.begin() + static_cast<ptrdiff_t>(n)}, per_word};
@@ -116,11 +112,7 @@ SpirvKernel::Run SpirvKernel::run_at(std::span<const Access> all, const Node& in
 uint32_t SpirvKernel::elements_of_word(const SpirvValue& offset, DType t, size_t most) const {
   const uint32_t bytes = static_cast<uint32_t>(size_bytes(t));
   const auto begins_at = [&](uint32_t n) { return offset.constant % n == 0; };
-  if (bytes >= 4) {
-    const uint32_t n = pairs_are_words(t) ? 2 : 1;
-    if (!offset.base || offset.divisor % n != 0) return 1;
-    return begins_at(n) && n <= most ? n : 0;
-  }
+  if (bytes >= 4) return 1;
   const uint32_t least = target_.features.storage16 && target_.features.i16 ? 2 : 4;
   for (uint32_t n = 4 / bytes; n > 1 && n * bytes >= least; n /= 2) {
     const bool known = !offset.base || offset.divisor % n == 0;
@@ -202,10 +194,6 @@ Id SpirvKernel::element_pointer(const Node& index, const SpirvValue& offset) {
   return m_.pure(spv::OpAccessChain, type, {base, t_.integer(DType::I32, 0), at});
 }
 
-bool SpirvKernel::pairs_are_words(DType t) const {
-  return target_.component_bytes >= 8 && target_.features.i64 && size_bytes(t) == 4;
-}
-
 Id SpirvKernel::wide_pointer(Id element, Id type) {
   return m_.pure(spv::OpBitcast, t_.pointer(spv::StorageClassPhysicalStorageBuffer, type),
                  {element});
@@ -234,31 +222,13 @@ std::vector<Id> SpirvKernel::elements_of(Id all, const Run& run, DType t) {
     }
     const Id word =
         n == per ? all : m_.pure(spv::OpCompositeExtract, word_type(run, t), {all, c / per});
-    out.push_back(size_bytes(t) < 4
-                      ? ops_.from_word(word, per, c % per, t)
-                      : m_.value(spv::OpCompositeExtract, element,
-                                 {m_.pure(spv::OpBitcast, t_.vector(element, 2), {word}), c % 2}));
+    out.push_back(ops_.from_word(word, per, c % per, t));
   }
   return out;
 }
 
-// By arithmetic: where lanes are lanes of a vector register, lavapipe's compiler keeps what two
-// values are interleaved to, and with them accumulators of a loop, in registers of twice the width,
-// which stand in memory twice as wide and switch off a port of the CPU.
-Id SpirvKernel::word_of_pair(Id low, Id high, DType t) {
-  const Id u32 = t_.type(DType::U32), u64 = t_.type(DType::U64);
-  const auto wide = [&](Id part) {
-    const Id bits = t_.memory(t) == u32 ? part : m_.value(spv::OpBitcast, u32, {part});
-    return m_.value(spv::OpUConvert, u64, {bits});
-  };
-  const Id low_bits = wide(low);
-  const Id high_bits = m_.value(spv::OpShiftLeftLogical, u64, {wide(high), t_.word(32)});
-  return m_.value(spv::OpBitwiseOr, u64, {low_bits, high_bits});
-}
-
 Id SpirvKernel::joined(const std::vector<Id>& parts, const Run& run, DType t) {
   if (run.per_word == 1) return m_.value(spv::OpCompositeConstruct, wide_type(run, t), parts);
-  if (size_bytes(t) == 4) return word_of_pair(parts[0], parts[1], t);
   std::vector<Id> words;
   for (std::span<const Id> rest = parts; !rest.empty(); rest = rest.subspan(run.per_word))
     words.push_back(ops_.to_word(rest.first(run.per_word), t));
@@ -279,7 +249,7 @@ void SpirvKernel::emit_load(size_t i) {
   const LaneMask mask = k_.lanes[i];
   values_[i].resize(space_.count(mask));
   if (from->op == Op::Register) {
-    for (const int n : store_order(mask))
+    for (int n = 0; n < space_.count(mask); ++n)
       values_[i][n] = {m_.value(spv::OpLoad, register_type(*from), {value(from, mask, n).base})};
     return;
   }
@@ -361,7 +331,7 @@ void SpirvKernel::emit_store(size_t i) {
   LaneMask mask = k_.lanes[i];
   if (to->op == Op::Register) {
     mask |= k_.lanes[position(to)];
-    for (const int n : store_order(mask))
+    for (int n = 0; n < space_.count(mask); ++n)
       m_.emit(spv::OpStore, {value(to, mask, n).base, id(chosen(source, mask, n), to->dtype)});
     return;
   }

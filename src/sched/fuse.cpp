@@ -224,12 +224,11 @@ class Planner {
   // What is made of constants and counters alone knows no device to be stored on.
   bool recomputed_always(uint32_t i) const { return !node(i).device && !facts_[i].reduced; }
 
-  // Bytes are decoded again where loads are cheap: kernels do so once per vector or less, as long
-  // as one number serves neighbours, and memory holds four times as much for what is decoded.
+  // Bytes are decoded again: kernels do so once per vector or less, as long as one number serves
+  // neighbours, and memory holds four times as much for what is decoded.
   uint32_t free_weight(uint32_t i) const {
     if (node(i).dtype == DType::Bool) return kFreeMask;
-    const bool decodes = facts_[i].decodes && !target_of_(p_.device_of(i)).loads_are_expensive();
-    return decodes ? kFreeDecode : kFreeWhenRepeated;
+    return facts_[i].decodes ? kFreeDecode : kFreeWhenRepeated;
   }
 
   void cut_below_movement(uint32_t i) {
@@ -245,13 +244,11 @@ class Planner {
   }
 
   // Packed weights: a product decodes them into workgroup memory, or once for a few vectors, and
-  // reads a fraction of the bytes that decoded ones have. Where loads are expensive there are no
-  // such tiles.
+  // reads a fraction of the bytes that decoded ones have.
   bool decoded_by_product(uint32_t i, uint32_t b) const {
     const Facts& f = facts_[b];
     if (!f.packed || f.loads.size() != 1 || f.weight > kProductDecode) return false;
-    const Target& t = target_of_(p_.device_of(b));
-    if (!t.has_local || t.loads_are_expensive()) return false;
+    if (!target_of_(p_.device_of(b)).has_local) return false;
     const auto passes = [&](uint32_t u) {
       return is_movement(node(u).op) || node(u).op == Op::Cast;
     };

@@ -371,7 +371,6 @@ class RowKeeper {
     const Making& first = makings[0];
     if (!again && (first.last.size() > 1 || from.rows.size() > 1 || first.whole != from.rows))
       return false;
-    if (t.loads_are_expensive()) return false;
     for (const auto* list : {&from.products, &from.last}) {
       for (uint32_t c : *list) {
         if (has_matrices(t, steps_[c].product)) return false;

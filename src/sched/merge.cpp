@@ -22,16 +22,6 @@ constexpr size_t kOpenGroups = 8;     // groups that a kernel may still join
 constexpr int64_t kMaxColumn = 4096;  // elements that one invocation adds up
 constexpr size_t kMaxStreams = 24;    // buffers that one loop walks
 
-// The outputs of one kernel of nests. Where lanes take their loads one by one, these are masked,
-// not skipped, and every invocation walks every nest, a masked sum but once: there the accesses of
-// all outputs may take as long as a launch.
-int64_t most_outputs(const Target& t) {
-  constexpr double kCyclesPerNs = 3, kAccesses = 7;  // an optimizer's, of one element
-  if (!t.loads_are_expensive()) return INT64_MAX;
-  const double cycles = kAccesses * double(t.load_cost) / double(t.subgroup_size * t.cores);
-  return int64_t(double(t.launch_cost_ns) * kCyclesPerNs / cycles);
-}
-
 // A kernel as merging sees it, or why it stays alone.
 struct Candidate {
   bool possible = false;
@@ -39,7 +29,7 @@ struct Candidate {
   std::vector<UOp> ranges;  // of all its Ends
   UOp sink;                 // Params carry slots of the schedule instead of argument numbers
   std::vector<uint32_t> reads, writes;  // slots; what is updated in place is both
-  int64_t elements = 1, outputs = 1;    // walked, stored
+  int64_t elements = 1;                 // walked
   size_t nodes = 0;
 };
 
@@ -62,7 +52,7 @@ struct Group {
   std::vector<uint32_t> calls;
   std::vector<Nest> nests;
   std::set<uint32_t> slots;
-  int64_t elements = 0, outputs = 0;
+  int64_t elements = 0;
   size_t nodes = 0;
 };
 
@@ -106,8 +96,7 @@ Candidate candidate(const Call& c) {
   out.sink = slot_ast(c);
   const auto loops = out.sink->src(0)->src().subspan(1);
   out.ranges.assign(loops.begin(), loops.end());
-  for (const UOp& r : out.ranges) out.outputs *= r->src(0)->const_int();
-  out.elements = out.outputs;
+  for (const UOp& r : out.ranges) out.elements *= r->src(0)->const_int();
   out.sums =
       std::any_of(nodes.begin(), nodes.end(), [](const Node* n) { return n->op == Op::Reduce; });
   if (out.sums) {
@@ -203,8 +192,7 @@ class Merger {
              (ranges.size() == 1 && ranges[0]->src(0)->const_int() <= kMaxNestElements);
     };
     return g.nests.size() < kMaxNests && small(k.ranges) && small(g.nests[0].ranges) &&
-           g.elements + k.elements <= kMaxMergedElements &&
-           g.outputs + k.outputs <= most_outputs(target_of_(g.device));
+           g.elements + k.elements <= kMaxMergedElements;
   }
 
   bool touches(const Nest& n, uint32_t slot, bool stores_only) const {
@@ -297,7 +285,6 @@ class Merger {
     add_ends(n, moved);
     g.nests.push_back(std::move(n));
     g.elements += k.elements;
-    g.outputs += k.outputs;
   }
   static void add_ends(Nest& n, const UOp& moved) {
     for (const UOp& end : moved->src()) {

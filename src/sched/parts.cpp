@@ -193,9 +193,7 @@ int64_t panel_parts(const Target& target, const Node& reduce, int64_t extent) {
 }
 
 // Whether the outputs of a GPU's product share what they load.
-bool shares_loads(const Node& reduce, const Target& target) {
-  return is_matrix_product(reduce, target.loads_are_expensive() ? 2 : kThinProduct + 1);
-}
+bool shares_loads(const Node& reduce) { return is_matrix_product(reduce, kThinProduct + 1); }
 
 int64_t cores_of(const Target& target) {
   constexpr int64_t kUnknownCores = 16;
@@ -208,15 +206,15 @@ int64_t worthwhile_parts(const Target& target, const Node& reduce, bool runs) {
   const int64_t outputs = element_count(reduce.shape), reduced = reduced_count(reduce);
   constexpr int64_t kMostParts = 256;
   if (target.cores <= 1 && !target.has_local) return 1;
-  const bool across = target.has_local && !runs && !target.loads_are_expensive();
+  const bool across = target.has_local && !runs;
   if (outputs < kSplitMaxOutputs && reduced > kSplitMinReduced) return kMostParts;
   if (outputs < kSplitMaxOutputs && !(across && outputs * reduced >= kSplitLeastAcross)) return 1;
   if (!target.has_local) return 1;
   const int64_t lanes = cores_of(target) * int64_t(target.subgroup_size);
   int64_t wanted = 1, gain = kSplitLeastGain;
-  if (shares_loads(reduce, target)) {
+  if (shares_loads(reduce)) {
     gain = kSplitProductGain;
-    wanted = lanes * kSplitOutputsPerLane / (target.loads_are_expensive() ? 8 : 1) / outputs;
+    wanted = lanes * kSplitOutputsPerLane / outputs;
   } else if (across) {
     wanted = 2 * lanes / outputs;  // a subgroup of neighbours is a workgroup, two to each core
   }
@@ -255,7 +253,7 @@ std::optional<Parts> choose_parts(const Node& n, const Target& target) {
   // of a GPU are parts beside each other: neighbours read neighbouring elements. Those of a product
   // are neighbours among the outputs.
   if (!target.has_local) return Parts{axis, length, PartOrder::Runs};
-  if (shares_loads(n, target)) return Parts{axis, length, PartOrder::Planes};
+  if (shares_loads(n)) return Parts{axis, length, PartOrder::Planes};
   return Parts{axis, length, runs ? PartOrder::Runs : PartOrder::Turns};
 }
 

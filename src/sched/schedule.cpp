@@ -51,7 +51,6 @@ void add_circumstances(GraphKey& key, const StepChoice& steps, const TargetOf& t
     key.tokens.push_back(t.shared_bytes);
     key.tokens.push_back(t.l2_bytes);
     key.tokens.push_back(t.l3_bytes);
-    key.tokens.push_back(t.load_cost);
     key.tokens.push_back(t.launch_cost_ns);
     key.tokens.push_back(t.subgroup_size);
     uint64_t multiplied = 0;  // dtypes, by bit

@@ -153,13 +153,12 @@ TEST_P(Dequantize, EveryElementAsDefined) {
   }
 }
 
-// A weight of 2 x 512 is decoded in the kernel that reads it, where loads are cheap: scales are no
+// A weight of 2 x 512 is decoded in the kernel that reads it: scales are no
 // kernels of their own. With several rows of x a product repeats its weight, which is then stored;
 // but where workgroups share what they decode, it is not.
 TEST_P(Dequantize, FusesIntoWhatReadsIt) {
   const std::string& device = GetParam();
   const Target& target = engine::Device::get(device)->target();
-  const bool dear = target.loads_are_expensive();
   Tensor x = Tensor::full({4, 512}, 0.5, {.device = device}).contiguous();
   x.realize();
   for (const Case& c : kCases) {
@@ -177,10 +176,10 @@ TEST_P(Dequantize, FusesIntoWhatReadsIt) {
     const auto row =
         kernels([&](const Tensor& w) { return x.narrow(0, 3, 1).matmul(w.transpose(0, 1)); });
     const auto rows = kernels([&](const Tensor& w) { return x.matmul(w.transpose(0, 1)); });
-    EXPECT_LE(elementwise, dear ? 5u : 1u) << c.type;
-    EXPECT_LE(sum, dear ? 5u : 1u) << c.type;
-    EXPECT_LE(row, dear ? 5u : 1u) << c.type;
-    EXPECT_LE(rows, dear ? 6u : target.has_local ? 1u : 2u) << c.type;
+    EXPECT_EQ(elementwise, 1u) << c.type;
+    EXPECT_EQ(sum, 1u) << c.type;
+    EXPECT_EQ(row, 1u) << c.type;
+    EXPECT_LE(rows, target.has_local ? 1u : 2u) << c.type;
   }
 }
 

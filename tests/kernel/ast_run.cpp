@@ -109,8 +109,7 @@ Target small_gpu() {
 Target matrix_gpu() {
   Target t = builtin_target("spirv-lavapipe");
   t.identity = "matrix-gpu";
-  t.load_cost = 1;
-  t.component_bytes = 4;
+  t.has_fast_shared = false;
   t.max_loop_trips = 0;
   t.cores = 4;
   t.features.known_zero_products = true;

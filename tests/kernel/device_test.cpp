@@ -143,7 +143,7 @@ TEST_P(KernelDevice, Storage) {
 TEST_P(KernelDevice, Transposes) {
   if (lacks(dtype())) GTEST_SKIP() << device_->name() << " has no float64: refused, see Ops";
   Target target = device_->target();
-  target.load_cost = target.shared_load_cost = 1;
+  target.has_fast_shared = true;
   if (target.has_local) {
     const std::string opts = lower(transpose_cases(dtype())[0].ast, target).opts;
     EXPECT_NE(opts.find("stage"), std::string::npos) << opts;
@@ -174,7 +174,7 @@ class KeptRowsDevice : public KernelDevice {
   }
   // Parts of rows, with a maximum that grows, as where workgroup memory is faster than the caches.
   static void add_parts_of_rows(std::vector<Kept>& out, Target target) {
-    target.load_cost = target.shared_load_cost = 1;
+    target.has_fast_shared = true;
     for (const bool causal : {false, true}) {
       const ir::UOp ast = attention_ast(2, 64, 8, causal);
       const Tiling t(ast_for_opts(ast, target), target);

@@ -235,15 +235,18 @@ TEST(Lower, MatmulTiles) {
   EXPECT_LE(lanes, 16 * 8);
   EXPECT_EQ(cpu.estimate.flops, uint64_t(2) * 512 * 512 * 512);
   EXPECT_EQ(cpu.estimate.bytes, uint64_t(3) * 512 * 512 * 4);
-  const LinearKernel gpu = lower(matmul_ast(512, 512, 512), builtin_target("spirv-lavapipe"));
+  Target slow_shared = builtin_target("spirv-lavapipe");
+  slow_shared.has_fast_shared = false;
+  const LinearKernel gpu = lower(matmul_ast(512, 512, 512), slow_shared);
   ASSERT_GE(gpu.lane_ranges.size(), 2u) << to_text(gpu);
-  int64_t covered = int64_t(gpu.local[0]) * gpu.groups[0].max() * gpu.groups[1].max();
+  int64_t covered = int64_t(gpu.local[0]) * gpu.local[1] * gpu.groups[0].max() *
+                    gpu.groups[1].max();
   for (const UOp& r : gpu.lane_ranges)
     covered *= kind_of(r.get()) == AxisKind::Lane ? r->src(0)->max : 1;
   EXPECT_EQ(covered, 512 * 512) << to_text(gpu);
 }
 
-// Sizes that nothing divides get tiles all the same on GPUs, whether loads are cheap or dear.
+// Sizes that nothing divides get tiles all the same on GPUs, whether workgroup memory is fast or not.
 TEST(Lower, ProductsOfOddSizesAreTiled) {
   Target cheap = builtin_target("spirv-generic");
   cheap.vector_registers = 128;

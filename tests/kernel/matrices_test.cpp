@@ -351,7 +351,7 @@ TEST(Matrices, TheHeuristicsTakeThemWhereAShapeFits) {
   expect_same(ast, k, 2e-3, k.opts);
   EXPECT_EQ(count(lower(narrow_product_ast({.m = 17}), matrix_gpu()), Op::MatrixMulAdd), 0);
   Target t = matrix_gpu();
-  t.shared_load_cost = 1;
+  t.has_fast_shared = true;
   const LinearKernel staged = lower(ast, t);
   EXPECT_GT(shared_elements(staged, DType::F16), 0) << staged.opts;
   expect_same(ast, staged, 2e-3, staged.opts);

@@ -41,6 +41,7 @@ TEST(Opt, RefusesWhatIsIllegalAndSaysWhy) {
                  {{OptKind::Local, 0, 4}, {OptKind::GroupReduce, 2, 8}, {OptKind::Local, 1, 8}},
                  "stand outside of the shared reductions");
   Target little = gpu;
+  little.features.full_subgroups = false;  // which need no memory for shares
   little.shared_bytes = 1024;
   expect_refused(ast, little, {{OptKind::Local, 1, 16}, {OptKind::GroupReduce, 2, 32}},
                  "exceed 1024 bytes");
@@ -183,7 +184,8 @@ TEST(Opt, EachKeepsTheMeaning) {
 
 // A workgroup is a grid of outputs and shares of their sums, either along its first axis.
 TEST(Opt, WorkgroupsHoldOutputsBesideSharesOfTheirSums) {
-  const Target gpu = builtin_target("spirv-lavapipe");
+  Target gpu = builtin_target("spirv-lavapipe");
+  gpu.features.full_subgroups = false;
   const UOp ast = matmul_ast(12, 18, 40);
   const Opt share{OptKind::GroupReduce, 2, 8}, column{OptKind::Local, 1, 4},
       row{OptKind::Local, 0, 6};
@@ -273,7 +275,9 @@ TEST(Opt, InvocationsShareSumsOfNestsThatAreSharedOut) {
   LinearKernel k = lower(ast, gpu);
   EXPECT_EQ(k.local, (std::array<uint32_t, 3>{32, 16, 1})) << k.opts;
   expect_same(ast, k, 1e-5, k.opts);
-  k = lower(ast, builtin_target("spirv-lavapipe"));
+  Target slow_shared = gpu;
+  slow_shared.has_fast_shared = false;
+  k = lower(ast, slow_shared);
   EXPECT_EQ(k.opts.find("group_reduce"), std::string::npos) << k.opts;
   expect_refused(ast, gpu, {sums, share}, "rows of axes that are shared out");
   expect_refused(ast, gpu, {{OptKind::Local, 0, 8}, share, sums}, "an axis of its own");
@@ -597,46 +601,6 @@ TEST(Opt, PackedWeightsStayForTheImagesOfAGroup) {
       expect_same(small, lower_with(small, t, opts), 1e-5, to_string(opts));
     }
   }
-}
-
-// Loads being dear, neighbouring pixels and the steps of a window are taken together: what they
-// read in common is loaded once, by a lane for each image.
-TEST(Opt, ConvolutionsTakeWholeWindowsWhereLoadsAreDear) {
-  const Target t = builtin_target("spirv-lavapipe");
-  const UOp ast = conv_ast(8, 2, 8, 16);
-  const LinearKernel k = lower(ast, t);
-  EXPECT_NE(k.opts.find("unroll(6,3)"), std::string::npos) << k.opts;
-  EXPECT_NE(k.opts.find("local("), std::string::npos) << k.opts;
-  EXPECT_NE(k.opts.find("upcast(3,"), std::string::npos) << k.opts;
-  expect_same(ast, k, 1e-5, k.opts);
-  for (const UOp& other : {conv_ast(8, 1, 9, 8), conv_ast(9, 2, 5, 10)}) {
-    const LinearKernel odd = lower(other, t);
-    expect_same(other, odd, 1e-5, odd.opts);
-  }
-  Target cheap = t;
-  cheap.load_cost = 1;
-  EXPECT_EQ(lower(ast, cheap).opts.find("unroll(6,3)"), std::string::npos);
-}
-
-// Sums of 2x2 windows side by side, and what such a window spreads over its elements.
-TEST(Opt, NeighboursOfWindowsAreTakenTogetherWhereLoadsAreDear) {
-  const Target t = builtin_target("spirv-lavapipe");
-  AstBuilder b;
-  const UOp row = b.loop(64), i = b.loop(6), j = b.loop(10), di = b.fold(2), dj = b.fold(2);
-  const UOp x = load(1, 64 * 240, row * 240 + (i * 2 + di) * 20 + j * 2 + dj);
-  const UOp pool = kernel_of(
-      {store(0, 64 * 60, row * 60 + i * 10 + j, reduce_over(Op::Max, x, {di, dj}), {row, i, j})});
-  LinearKernel k = lower(pool, t);
-  EXPECT_NE(k.opts.find("(1,10)"), std::string::npos) << k.opts << to_text(k);
-  expect_same(pool, k, 0, k.opts);
-  AstBuilder c;
-  const UOp r = c.loop(12), h = c.loop(12), w = c.loop(24);
-  const UOp small = load(1, 12 * 72, r * 72 + floordiv(h, 2) * 12 + floordiv(w, 2));
-  const UOp spread =
-      kernel_of({store(0, 12 * 288, r * 288 + h * 24 + w, small + small, {r, h, w})});
-  k = lower(spread, t);
-  EXPECT_NE(k.opts.find("vector(2,8) upcast(1,2)"), std::string::npos) << k.opts;
-  expect_same(spread, k, 0, k.opts);
 }
 
 // 16 bytes of the widest element that is walked, if enough invocations are left.

@@ -98,18 +98,5 @@ TEST(RenderGolden, SpirvOfNarrowNeighbours) {
   compare("narrow.spvasm", text);
 }
 
-// A tile by the subgroup: shared loads, shuffles, pairs of neighbours as words.
-TEST(RenderGolden, SpirvOfASubgroup) {
-  using kernel::OptKind;
-  const Target t = builtin_target("spirv-lavapipe");
-  const kernel::LinearKernel k = kernel::lower_with(
-      kernel::testing::matmul_ast(8, 16, 4), t,
-      {{OptKind::Upcast, 0, 8}, {OptKind::Local, 1, 8}, {OptKind::Unroll, 2, 2}});
-  std::string text;
-  spvtools::SpirvTools(SPV_ENV_UNIVERSAL_1_5)
-      .Disassemble(renderer_of(t).render(k, t).words, &text, SPV_BINARY_TO_TEXT_OPTION_NO_HEADER);
-  compare("subgroup.spvasm", text);
-}
-
 }  // namespace
 }  // namespace tuff::render

@@ -215,7 +215,7 @@ void expect_in_turn(const UOp& ast, const kernel::LinearKernel& k, const Target&
 // Of few cores, so that small products have workgroups of tiles.
 TEST_P(SpirvTargetRun, ProductsInWorkgroupMemory) {
   Target t = tuff::testing::target_of(GetParam());
-  if (t.shared_load_cost == 0) return;
+  if (!t.has_fast_shared) return;
   t.cores = 2;
   t.subgroup_size = 32;
   for (const Target& used : {t, bound(t)}) {
@@ -256,7 +256,7 @@ std::vector<UOp> convolution_asts(int64_t images, int64_t channels, int64_t size
 // Their workgroups extend along images, rows and columns of pixels.
 TEST_P(SpirvTargetRun, ConvolutionsInWorkgroupMemory) {
   Target t = tuff::testing::target_of(GetParam());
-  if (t.shared_load_cost == 0) return;
+  if (!t.has_fast_shared) return;
   t.cores = 2;
   t.subgroup_size = 16;
   current = &t;

@@ -309,7 +309,7 @@ std::string choices(const Row& row, const Target& target) {
         EXPECT_GT(k.subgroup_size, 0u) << what << ": no matrices: " << k.opts;
       }
       const int64_t rows = rows_together(call.ast, target, k);
-      if (work.name == "attention 192x64x32" && target.load_cost == 1) {
+      if (work.name == "attention 192x64x32") {
         EXPECT_GE(rows, kRowsTogether) << what << " " << k.opts;
       }
       out += describe(k, registers, reused, rows);

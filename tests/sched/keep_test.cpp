@@ -150,9 +150,6 @@ TEST(KeptRows, WorkgroupsShareThemWhereTrafficIsSaved) {
   Target matrices = gpu_of(1);
   matrices.matrix_shapes = {{16, 16, 16, DType::F32, DType::F32, DType::F32}};
   EXPECT_EQ(kernels({heads(2, 16, 16, 8).result}, matrices), 3);
-  Target slow = gpu_of(1);
-  slow.load_cost = 48;  // lanes are taken one by one, in workgroup memory, too
-  EXPECT_EQ(kernels({heads(2, 16, 16, 8).result}, slow), 3);
 }
 
 TEST(KeptRows, SymbolicRowsStayApart) {
@@ -217,9 +214,6 @@ TEST(KeptRows, WorkgroupsComputeMatricesOfGradientsAgain) {
     EXPECT_EQ(kernels(sinks, gpu_of(1)), 8);
     EXPECT_LE(temporary_bytes(scheduled(sinks, gpu_with_far_memory())), kResultBytes + 3 * 256);
     Target t = gpu_with_far_memory();
-    t.load_cost = 48;
-    EXPECT_EQ(kernels(sinks, t), 8);
-    t = gpu_with_far_memory();
     t.cores = 4;  // too few rows for them
     EXPECT_EQ(kernels(sinks, t), 8);
     t = gpu_with_far_memory();

@@ -92,21 +92,6 @@ TEST(Merge, LargeLoopsStayApart) {
   EXPECT_EQ(kernel_count(*schedule(std::vector<UOp>{neg(b), neg(c)}, host_target).schedule), 2);
 }
 
-// A launch of 40 us is the time of some 5,700 elements of an update on two such cores.
-TEST(Merge, WhereLanesWalkAllNestsTheyAreFewElementsTogether) {
-  Target masked = host_target("CPU");
-  masked.cores = 2;
-  masked.subgroup_size = 8;
-  masked.load_cost = 48;
-  masked.launch_cost_ns = 40000;
-  const TargetOf target_of = [&](const std::string&) -> const Target& { return masked; };
-  EXPECT_EQ(kernel_count(*schedule(optimizer_step({2048, 100, 3000}), target_of).schedule), 1);
-  const auto sinks = optimizer_step({16384, 100, 4000});
-  EXPECT_EQ(kernel_count(*schedule(sinks, target_of).schedule), 2);
-  EXPECT_EQ(kernel_count(*schedule(sinks, host_target).schedule), 1);
-  expect_exact(sinks, 9, target_of);
-}
-
 TEST(Merge, WhatIsReadInAnotherOrderStaysApart) {
   const UOp a = host_buffer({8, 8});
   const UOp stored = assign(a, add(a, number(1)));

@@ -137,9 +137,6 @@ TEST(Parts, KeepGpusBusyWhereNothingDividesThem) {
   EXPECT_EQ(sum({128, 64, 100}, {0, 2}), "parts(0,8,turns)") << "channels: 128 rows of each";
   EXPECT_EQ(sum({64, 12800}, {1}), "") << "one row of each";
   EXPECT_EQ(sum({128, 8, 100}, {0, 2}), "") << "few elements in all";
-  gpu.load_cost = 8;
-  EXPECT_EQ(sum({1 << 20, 256}, {0}), "") << "lanes one by one";
-  gpu.load_cost = 1;
   EXPECT_EQ(chosen(matmul(host_buffer({16, 65537}), host_buffer({65537, 16}))->src(0)),
             "parts(2,544,planes)");
 }

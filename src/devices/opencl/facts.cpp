@@ -264,7 +264,7 @@ Target target_of(const Facts& f) {
   // Work-items are counted in 32 bits by some drivers.
   t.max_groups = {INT32_MAX / t.max_invocations, 65535, 65535};
   t.shared_bytes = uint32_t(std::min<uint64_t>(f.local_bytes, 64 << 10));
-  t.shared_load_cost = f.local_is_fast ? 1 : 0;
+  t.has_fast_shared = f.local_is_fast;
   (f.hardware() ? t.l2_bytes : t.l3_bytes) = f.cache_bytes;
   // A buffer takes an object and an offset; 16 scalars of 4 bytes are left room for.
   t.max_buffers = uint32_t(std::clamp<size_t>((f.parameter_bytes - 64) / 16, 8, 64));

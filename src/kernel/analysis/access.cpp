@@ -74,8 +74,6 @@ std::vector<Access::Piece> pieces_of(const LinearForm& offset, RangeDeps& deps) 
 
 }  // namespace
 
-int64_t Access::run(const UOp& range) const { return value_of(range, runs); }
-
 int64_t Access::step(const UOp& range) const { return value_of(range, steps); }
 
 std::vector<Access> accesses(const UOp& ast, RangeDeps& deps) {
@@ -97,8 +95,7 @@ std::vector<Access> accesses(const UOp& ast, RangeDeps& deps) {
       a.irregular |= deps.of(term);
       const bool in_runs =
           term->op == Op::FloorDiv && term->src(0)->op == Op::Range && term->src(1)->is_const();
-      if (in_runs) a.runs.emplace_back(term->src(0), term->src(1)->const_int());
-      if (in_runs && factor == 1 && std::has_single_bit(uint64_t(a.runs.back().second))) {
+      if (in_runs && factor == 1 && std::has_single_bit(uint64_t(term->src(1)->const_int()))) {
         a.repeated |= deps.bit(term->src(0));
       } else {
         otherwise |= deps.of(term);

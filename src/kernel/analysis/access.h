@@ -16,9 +16,9 @@ struct Access {
   bool store = false;
   std::vector<std::pair<ir::UOp, int64_t>> steps;  // ranges the offset is affine in
   RangeMask irregular = 0;                         // ranges it depends on in another way
-  // Irregular ranges that are walked in runs: so many neighbours have the same element.
-  std::vector<std::pair<ir::UOp, int64_t>> runs;
-  RangeMask repeated = 0;  // of them: runs of a power of two, the next element after each
+  // Irregular ranges of which a power of two of neighbours have the same element, the next so many
+  // the next element.
+  RangeMask repeated = 0;
   // Irregular ranges that are walked in pieces: so many neighbours, a power of two, all read the
   // same element or each the next one.
   struct Piece {
@@ -29,7 +29,6 @@ struct Access {
   std::vector<Piece> pieces;
   RangeMask gate = 0;                        // ranges its gate depends on
   int64_t step(const ir::UOp& range) const;  // 0: independent or irregular
-  int64_t run(const ir::UOp& range) const;   // 0: not in runs
 };
 
 std::vector<Access> accesses(const ir::UOp& ast, RangeDeps& deps);

@@ -19,21 +19,13 @@ inline bool shuffles(const Target& t, DType d) {
   return t.features.subgroup_shuffle && t.subgroup_size >= 2 && workgroup_holds_subgroup(t) &&
          size_bytes(d) == 4;
 }
-// A reduction shared by `width` invocations takes all their parts in each lane. Beyond 16 lanes a
-// tree in workgroup memory does less.
-inline bool folds_by_shuffles(const Target& t, int64_t width, DType d) {
-  constexpr uint32_t kMostLanes = 16;
-  return shuffles(t, d) && width == int64_t(t.subgroup_size) && t.subgroup_size <= kMostLanes;
-}
 // A reduction shared by `width` of `invocations` that are neighbours: whether they are lanes of one
 // subgroup, or whole subgroups, which hand each other their parts without memory.
 inline bool folds_in_subgroups(const Target& t, int64_t width, int64_t invocations) {
   const int64_t lanes = t.subgroup_size;
-  return shuffles(t, DType::F32) && t.features.full_subgroups && !t.loads_are_expensive() &&
+  return shuffles(t, DType::F32) && t.features.full_subgroups &&
          std::has_single_bit(uint64_t(width)) && (lanes % width == 0 || width % lanes == 0) &&
          invocations % lanes == 0 && invocations <= int64_t(t.max_local[0]);
 }
-// A load that all lanes would do alike costs more than a shuffle for each.
-inline bool shares_loads(const Target& t, DType d) { return shuffles(t, d) && t.loads_are_expensive(); }
 
 }  // namespace tuff::kernel

@@ -242,7 +242,7 @@ class PackedWords {
 
 void pass_packed_words(Lowering& l) {
   const Target& t = l.target;
-  if (!t.has_local || t.loads_are_expensive() || t.elements_together(1) == 1) return;
+  if (!t.has_local || t.elements_together(1) == 1) return;
   // To join two halves takes as many instructions as to look at both of them.
   for (const bool joins_halves : {false, true}) {
     PackedWords words(t, joins_halves);

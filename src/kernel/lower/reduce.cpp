@@ -36,7 +36,6 @@ class ReduceLowerer {
       if (n->op == Op::Register) registers_ = std::max(registers_, n->get<int64_t>() + 1);
       if (n->op == Op::Shared) shared_ = std::max(shared_, n->get<SharedArg>().number + 1);
     }
-    one_subgroup_ = rows == 1;
     by_lanes_ = !outermost && !matrices && folds_in_subgroups(target, width, rows * width);
   }
 
@@ -77,9 +76,7 @@ class ReduceLowerer {
   UOp across(Op op, const UOp& value, const UOp& id) {
     if (by_lanes_ && shuffles(target_, value->dtype) && (deps_.of(value) & deps_.bit(id)))
       return across_lanes(op, value, id);
-    return one_subgroup_ && folds_by_shuffles(target_, id->src(0)->max, value->dtype)
-               ? across_subgroup(op, value, id)
-               : across_workgroup(op, value, id);
+    return across_workgroup(op, value, id);
   }
   static ReduceParts parts_of(const UOp& reduce) {
     ReduceParts parts;
@@ -183,17 +180,6 @@ class ReduceLowerer {
     return make(op, value->dtype, {sum, value});
   }
 
-  // Every lane takes the parts of all: constant lanes, which are cheap everywhere, and a tree; no
-  // memory, no barrier. The order is the same in every lane.
-  UOp across_subgroup(Op op, const UOp& value, const UOp& id) {
-    // The same in all of them; and perhaps nothing else has them in the workgroup.
-    if (!(deps_.of(value) & deps_.bit(id))) return fold_lanes(op, value, {id});
-    if (!subgroup_lane_)
-      subgroup_lane_ = range(id->src(0), deps_.free_id(), AxisKind::ReduceLane);
-    const UOp all = make(Op::Shuffle, value->dtype, {value, subgroup_lane_});
-    return fold_lanes(op, all, {subgroup_lane_});
-  }
-
   // Neighbours, then pairs of neighbours (a butterfly): both of a pair add the same two numbers, so
   // that all lanes have the same bits. Wider than a subgroup, the sums of subgroups meet in memory.
   UOp across_lanes(Op op, UOp value, const UOp& id) {
@@ -254,9 +240,7 @@ class ReduceLowerer {
   RangeDeps deps_;
   const Target& target_;
   const bool outermost_;
-  UOp subgroup_lane_;
   int64_t reduces_ = 0;
-  bool one_subgroup_ = false;  // the workgroup, where it is as wide as one
   bool by_lanes_ = false;      // shared reductions: lanes hand each other their parts
   int64_t registers_ = 0;
   int32_t shared_ = 0;

@@ -7,9 +7,6 @@ namespace tuff::kernel {
 
 namespace {
 
-// Outputs of one invocation; of a length that is no power of two all of them, if these are few.
-constexpr int64_t kMostTogether = 64, kFewNeighbours = 8, kMostUneven = 12;
-constexpr uint64_t kMostWorkEach = 64;      // operations of one of them: all are written out
 constexpr int64_t kMaxUnrolledLoads = 512;  // load instances of one body: compile time, code size
 
 }  // namespace
@@ -78,44 +75,11 @@ void Chooser::upcast_between_lanes() {
   }
 }
 
-void Chooser::take_neighbours(int64_t most, int least_score) {
-  if (!target_.loads_are_expensive()) return vectorize_outputs(most);
-  const auto score = [&](int a) { return vector_score(a) + 2 * axis(a).strided_near; };
-  const auto walks = [&](int a) { return axis(a).unit_loads + axis(a).unit_stores > 0; };
-  int best = -1;
-  for (int a = 0; a < count(); a++) {
-    const bool usable = !axis(a).reduced && fixed(a) && left(a) > 1 && walks(a);
-    if (!usable || score(a) < least_score) continue;
-    if (best < 0 || score(a) >= score(best)) best = a;
-  }
-  if (best < 0) return;
-  const int64_t power = divisor_up_to(left(best), most, true);
-  // Few outputs had better be many invocations, which are quickly compiled.
-  const bool many = k_.outputs / uint64_t(kMostUneven) >= wanted_invocations() &&
-                    k_.work / k_.outputs <= kMostWorkEach;
-  const bool uneven = many && power < kFewNeighbours;
-  const int64_t n = uneven ? divisor_up_to(left(best), kMostUneven) : power;
-  t_.try_apply({n == power ? OptKind::Vector : OptKind::Upcast, best, n});
-  if (!many) return;
-  for (int a = 0; a < count(); a++) {
-    const bool runs = a != best && !axis(a).reduced && fixed(a) && axis(a).run > 1;
-    if (runs && left(a) % axis(a).run == 0 && axis(a).run * t_.lane_count() <= kMostTogether)
-      t_.try_apply({OptKind::Upcast, a, axis(a).run});
-  }
-}
-
-bool Chooser::reads_pairs() const {
-  return target_.component_bytes >= 8 && target_.features.device_address && target_.features.i64;
-}
-
-int64_t Chooser::outputs_together(int64_t most, uint64_t least) const {
-  int64_t n = most;
-  if (!reads_pairs()) {
-    const int along = best_vector_axis(2);
-    n = along < 0 ? 4 : std::max<int64_t>(4, target_.elements_together(axis(along).unit_bytes));
-    least = std::max(least, wanted_invocations());
-  }
-  while (n > 4 && k_.outputs / uint64_t(n) < least) n /= 2;
+int64_t Chooser::outputs_together() const {
+  const int along = best_vector_axis(2);
+  int64_t n =
+      along < 0 ? 4 : std::max<int64_t>(4, target_.elements_together(axis(along).unit_bytes));
+  while (n > 4 && k_.outputs / uint64_t(n) < wanted_invocations()) n /= 2;
   return n;
 }
 
@@ -153,12 +117,6 @@ int Chooser::contiguous_reduction() const {
   return best;
 }
 
-int64_t Chooser::steps_of(int a, int64_t most) const {
-  constexpr int64_t kLittle = 16;
-  const int64_t n = divisor_up_to(left(a), most, true);
-  return n < most && left(a) >= kLittle * most ? most : n;
-}
-
 uint64_t Chooser::wanted_invocations() const {
   return target_.cores > 1 ? uint64_t(target_.cores) * target_.subgroup_size * 4 : 4096;
 }
@@ -169,24 +127,19 @@ void Chooser::unroll_main(int64_t most, bool contiguous_first) {
   if (a < 0 || !fixed(a) || axis(a).gated > 0) return;
   const int64_t instances = t_.lane_count() * std::max(k_.main_loads, 1);
   while (most > 1 && instances * most > kMaxUnrolledLoads) most /= 2;
-  const int64_t divisor = divisor_up_to(left(a), most);
-  const bool masks = k_.main_is_product && divisor == 1 && target_.loads_are_expensive();
-  const int64_t n = masks ? steps_of(a, most) : divisor;
+  const int64_t n = divisor_up_to(left(a), most);
   if (n > 1) t_.try_apply({OptKind::Unroll, a, n});
 }
 
-double Chooser::padding(int a, int64_t lanes, int64_t least, int64_t most) const {
+double Chooser::padding(int a, int64_t lanes) const {
   constexpr double kMask = 1.25, kNever = 1e6;
+  constexpr int64_t least = 4, most = 8;
   const int64_t size = left(a), rest = size % lanes;
   if (rest == 0) return 1;
   for (int64_t n = least; n <= most; n++) {
     if (size % n == 0) return kNever;
   }
   return kMask * double(size + lanes - rest) / double(size);
-}
-
-double Chooser::component_cost(int64_t n) const {
-  return double(target_.load_cost) / (n > 1 && reads_pairs() ? 2 : 1);
 }
 
 }  // namespace tuff::kernel

@@ -46,32 +46,22 @@ class Chooser {
   // together they are whole vectors and need no masked stores, which are microcode on some CPUs
   // (VMASKMOVPS from Zen to Zen 4: https://uops.info).
   void upcast_between_lanes();
-  // The same where loads are expensive, along an axis of at least this score: what neighbours read
-  // in common, along any axis, is loaded once.
-  void take_neighbours(int64_t most, int least_score);
-  bool reads_pairs() const;
   // Neighbouring outputs of one invocation: a vector, of narrow elements as long as one access, if
-  // enough invocations are left to hide what it waits for. Where the lanes of a subgroup are taken
-  // one by one there are up to `most`, as long as `least` invocations are left: starting a
-  // workgroup, and walking memory with steps, costs the same for more.
-  int64_t outputs_together(int64_t most, uint64_t least) const;
+  // enough invocations are left to hide what it waits for.
+  int64_t outputs_together() const;
   // In a kernel that keeps rows, the axis along which most products reuse one factor; -1: none.
   int row_axis() const;
   // Output axes along which some operand of the main sum of products is reused.
   std::vector<int> reused_axes() const;
   // The longest axis of the main reduction that loads walk step by step; -1: none.
   int contiguous_reduction() const;
-  // A power of two that divides the axis; or the most, where little lies past the end.
-  int64_t steps_of(int a, int64_t most) const;
   // Enough to fill every lane of every unit a few times; where the units are unknown, a mid-size
   // GPU.
   uint64_t wanted_invocations() const;
   void unroll_main(int64_t most, bool contiguous_first);
   // The cost factor of lanes that do not divide their axis: some are past the end, and neighbours
-  // cannot be proven. Prohibitive where any number from `least` to `most` divides the axis.
-  double padding(int a, int64_t lanes, int64_t least = 4, int64_t most = 8) const;
-  // The cost of a component that is loaded with its neighbours, `n` in all.
-  double component_cost(int64_t n) const;
+  // cannot be proven. Prohibitive where any number from 4 to 8 divides the axis.
+  double padding(int a, int64_t lanes) const;
 
   Tiling& t_;
   const KernelShape& k_;
@@ -80,6 +70,5 @@ class Chooser {
 
 // Vectors of partial sums on a CPU: additions take four cycles, and begin twice in one.
 inline constexpr int64_t kRowVectors = 4;
-inline constexpr double kShuffleCost = 0.25;  // with a constant lane, in multiply-adds
 
 }  // namespace tuff::kernel

@@ -17,12 +17,6 @@ namespace {
 constexpr int64_t kCopiedLines[] = {128, 64};
 constexpr double kHalfLineCost = 1.25;  // of what is read; two requests for a line, 2-way conflicts
 
-// Where workgroup memory is faster than the caches. There lanes also find whole vectors of a
-// matrix's lines, where some compilers load matrices from memory element by element.
-bool copies_matrices(const Target& target) {
-  return target.shared_load_cost > 0 && target.shared_load_cost <= target.load_cost;
-}
-
 // How many of something along the rows and the columns of the sums.
 struct Grid {
   int64_t rows = 1, columns = 1;
@@ -38,7 +32,7 @@ struct Plan {
 class Cooperative {
  public:
   Cooperative(Tiling& t, const Target& target)
-      : t_(t), target_(target), staged_(copies_matrices(target)) {}
+      : t_(t), target_(target), staged_(target.has_fast_shared) {}
 
   bool run() {
     Plan best;
@@ -178,6 +172,8 @@ class Cooperative {
 
   Tiling& t_;
   const Target& target_;
+  // In copies lanes also find whole vectors of a matrix's lines, where some compilers load matrices
+  // from memory element by element.
   const bool staged_;
   MatrixProduct product_;
   int64_t rows_ = 1, columns_ = 1, others_ = 1;  // of matrices, along the axes of the sums
@@ -190,7 +186,7 @@ bool tile_matrices(Tiling& t, const Target& target) {
 }
 
 void stage_matrices(Tiling& t, const Target& target) {
-  if (!copies_matrices(target)) return;
+  if (!target.has_fast_shared) return;
   int64_t around = 0;
   for (const Axis& a : t.axes()) {
     for (const AxisPart& p : a.parts) around += is_loop(p.kind) && !p.size->is_const_int(1);

@@ -6,42 +6,26 @@
 #include <optional>
 
 #include "ir/walk.h"
-#include "kernel/analysis/subgroup.h"
 
 namespace tuff::kernel {
 
 namespace {
-
-// In a tile that a subgroup shares, what differs between its lanes is read by every product: beyond
-// so many values these are operands from the stack, which cost some of a multiply-add.
-constexpr int64_t kOwnRegisters = 16;
-// Steps of the reduction at once, and accumulators of one invocation, spilled ones included. What
-// takes milliseconds, so many operations, has a body that takes three times as long to compile;
-// where factors are widened, what is loaded and what it becomes of more steps would not fit beside.
-constexpr int64_t kSteps = 4, kMostAccumulators = 256;
-constexpr int64_t kLongSteps = 8, kMostLongAccumulators = 512;
-constexpr uint64_t kLongWork = uint64_t(1) << 28;
-constexpr double kStackOperandCost = 0.1;
 
 class GpuProduct : Chooser {
  public:
   GpuProduct(Tiling& t, const KernelShape& k, const Target& target) : Chooser(t, k, target) {}
 
   // The tile that loads least per multiply-add, with enough invocations left to fill the device.
-  // Where loads are expensive, accumulators may spill: rereading them from the stack is cheaper
-  // than loading.
   GpuTile run() {
     const std::vector<int> tile = reused_axes();
     if (tile.empty()) return {};
-    if (tile_gpu_windows(t_, k_, target_)) return {.chosen = true};
-    if (tile_subgroup(tile)) return {.chosen = true};
     ProductTile best = best_tile(tile);
     if (const GpuTile staged = staged_tile(best); staged.staged) return staged;
     if (split_sum(tile, best)) return {.chosen = true};
     if (best.columns > 1) t_.apply({OptKind::Upcast, best.column, best.columns});
     if (best.rows > 1) t_.apply({OptKind::Upcast, best.row, best.rows});
     unroll_steps(best);
-    if (!target_.loads_are_expensive()) share_tile(best, false);
+    share_tile(best, false);
     return {.chosen = true};
   }
 
@@ -61,9 +45,7 @@ class GpuProduct : Chooser {
   }
   void unroll_steps(const ProductTile& tile) {
     int64_t steps = 4;
-    if (!target_.loads_are_expensive()) {
-      while (steps > 1 && tile_registers(tile.columns, tile.rows, steps) > registers()) steps /= 2;
-    }
+    while (steps > 1 && tile_registers(tile.columns, tile.rows, steps) > registers()) steps /= 2;
     unroll_main(steps, true);
   }
   // Split-K within the workgroup: outputs so few that their tiles would be small get larger ones,
@@ -88,7 +70,7 @@ class GpuProduct : Chooser {
   }
   bool shares_more(const ProductTile& tile, int axis) const {
     constexpr int64_t kMostShares = 16, kLeastSteps = 32, kEnough = 16;
-    return !target_.loads_are_expensive() && axis >= 0 && tile.columns * tile.rows < kEnough &&
+    return axis >= 0 && tile.columns * tile.rows < kEnough &&
            shares_ < kMostShares && left(axis) >= 2 * shares_ * kLeastSteps;
   }
 
@@ -104,8 +86,7 @@ class GpuProduct : Chooser {
   // Tiles in workgroup memory, where that is faster than the caches and both factors have some. The
   // longer the slab the fewer barriers; what is loaded ahead takes registers.
   GpuTile staged_tile(const ProductTile& tile) {
-    if (target_.shared_load_cost == 0 || target_.shared_load_cost > target_.load_cost) return {};
-    if (tile.row < 0 || tile.row == tile.column || t_.factors().size() != 2) return {};
+    if (!target_.has_fast_shared || tile.row < 0 || tile.row == tile.column || t_.factors().size() != 2) return {};
     const Tiling before = t_;
     for (const bool ahead : {true, false}) {
       for (const int64_t steps : {16, 8}) {
@@ -127,7 +108,7 @@ class GpuProduct : Chooser {
     stage_gpu_product(t, staged);
     int64_t bytes = 0, copied = 0;
     int copies = 0;
-  bool ahead = false;
+    bool ahead = false;
     for (const Opt& o : t.applied()) {
       ahead = ahead || o.kind == OptKind::Ahead;
       if (o.kind != OptKind::Stage) continue;
@@ -277,12 +258,12 @@ class GpuProduct : Chooser {
     return tiles >= 2 * n && wastes_little && 2 * n <= int64_t(target_.max_local[local_axis]);
   }
   void best_pair(ProductTile& best, int column, int row) const {
-    const int64_t most = target_.loads_are_expensive() ? 16 : 8;
+    constexpr int64_t most = 8;
     for (int64_t c = 1; c <= std::min(most, left(column)); c++) {
       for (int64_t r = 1; r <= (row == column ? 1 : std::min(most, left(row))); r++) {
         const uint64_t invocations = uint64_t(shares_) * k_.outputs / uint64_t(r * c);
         if (r * c > 1 && invocations < wanted_invocations()) continue;
-        if (!target_.loads_are_expensive() && tile_registers(c, r, 1) > registers()) continue;
+        if (tile_registers(c, r, 1) > registers()) continue;
         const double loads = scalar_loads(column, c, row, r) / double(r * c) * padding(column, c) *
                              (row == column ? 1 : padding(row, r));
         if (loads < best.loads - 1e-9) best = {column, row, c, r, loads};
@@ -295,91 +276,10 @@ class GpuProduct : Chooser {
     constexpr int64_t kOthers = 16;
     return columns * rows + (columns + rows) * steps + kOthers;
   }
-  // Where loads are expensive and lanes can shuffle, the workgroup is one subgroup along the
-  // columns, and the tile has rows by the subgroup: what they read is the same in all lanes, so
-  // that each loads a part (pass shared-loads).
-  bool tile_subgroup(const std::vector<int>& tile) {
-    // Bound buffers are read element by element, with the driver's checks: of a body of this size
-    // its compiler makes minutes.
-    if (!shares_loads(target_, DType::F32) || !target_.features.device_address) return false;
-    const int64_t lanes = target_.subgroup_size;
-    const auto [along, steps] = steps_together();
-    ProductTile best;
-    for (int column : tile) {
-      if (left(column) < lanes) continue;
-      for (int row : tile) {
-        if (row != column && left(row) >= lanes) best_shared(best, column, row, along, steps);
-      }
-    }
-    if (best.column < 0) return false;
-    if (best.columns > 1) t_.apply({OptKind::Upcast, best.column, best.columns});
-    t_.apply({OptKind::Local, best.column, lanes});
-    const int64_t per_lane = best.rows / lanes;
-    // Rows that stand side by side in memory belong to one lane, which reads them together.
-    const bool together = per_lane > 1 && axis(best.row).product_units != 0;
-    if (together) t_.apply({OptKind::Upcast, best.row, per_lane});
-    t_.apply({OptKind::Upcast, best.row, lanes});
-    if (!together && per_lane > 1) t_.apply({OptKind::Upcast, best.row, per_lane});
-    if (steps > 1) t_.apply({OptKind::Unroll, along, steps});
-    return true;
-  }
-  // The axis of the main reduction along which some steps are done at once, and how many: what they
-  // read side by side is read together, and accumulators that live in memory are touched once.
-  std::pair<int, int64_t> steps_together() const {
-    const int contiguous = contiguous_reduction();
-    const int a = contiguous >= 0 ? contiguous : k_.main_axes.back();
-    if (!fixed(a) || axis(a).gated > 0) return {-1, 1};
-    const int64_t n = steps_of(a, is_long() && !widens() ? kLongSteps : kSteps);
-    return {n > 1 ? a : -1, n};
-  }
-  void best_shared(ProductTile& best, int column, int row, int along, int64_t steps) const {
-    const int64_t lanes = target_.subgroup_size;
-    for (int64_t c = 1; c <= std::min<int64_t>(16, left(column) / lanes); c++) {
-      for (int64_t r = lanes; r <= std::min(8 * lanes, left(row)); r += lanes) {
-        const double waste = padding(column, c * lanes, lanes) * padding(row, r, lanes);
-        if (r * c > (is_long() ? kMostLongAccumulators : kMostAccumulators)) continue;
-        if (k_.outputs / uint64_t(r * c) < wanted_invocations()) continue;
-        const double cost = (shared_cost(column, c, row, r, along) + stack_cost(c, r, steps)) /
-                            double(r * c) * waste;
-        if (cost < best.loads - 1e-9) best = {column, row, c, r, cost};
-      }
-    }
-  }
-  bool is_long() const { return k_.work >= kLongWork; }
-  bool widens() const {
-    return std::ranges::any_of(t_.factors(), [](const Tiling::Factor& f) {
-      return size_bytes(through_casts(f.product->src(size_t(f.source)).get())->dtype) < 4;
-    });
-  }
-  bool divides(int64_t n, int a) const { return left(a) % n == 0; }
-  // The cost of one step, in multiply-adds, beyond those of the tile itself.
-  double shared_cost(int column, int64_t columns, int row, int64_t rows, int along) const {
-    double cost = 0;
-    const bool pairs = reads_pairs();
-    for (int l = 0; l < std::min(k_.main_loads, 32); l++) {
-      const uint32_t bit = uint32_t(1) << l;
-      const bool by_column = axis(column).product_reads & bit,
-                 by_row = axis(row).product_reads & bit;
-      const int64_t lanes = by_row && !by_column ? target_.subgroup_size : 1;
-      const int64_t loaded = (by_column ? columns : 1) * (by_row ? rows : 1) / lanes;
-      const auto together = [&](int64_t n) {
-        return (along >= 0 && divides(n, along) && (axis(along).product_units & bit)) ||
-               (columns % n == 0 && divides(n, column) && (axis(column).product_units & bit)) ||
-               (loaded % n == 0 && divides(n, row) && (axis(row).product_units & bit));
-      };
-      cost += double(loaded) * component_cost(together(4) ? 4 : pairs && together(2) ? 2 : 1);
-      if (lanes > 1) cost += double(rows) * kShuffleCost;
-    }
-    return cost;
-  }
-  static double stack_cost(int64_t columns, int64_t rows, int64_t steps) {
-    const int64_t beyond = columns * steps - kOwnRegisters;
-    return beyond <= 0 ? 0 : kStackOperandCost * double(rows * beyond) / double(steps);
-  }
   double scalar_loads(int column, int64_t columns, int row, int64_t rows) const {
     double n = 0;
     // What a factor is made of, as packed weights, is loaded and computed once for the tile.
-    if (!target_.loads_are_expensive() && t_.factors().size() == 2) {
+    if (t_.factors().size() == 2) {
       for (const Tiling::Factor& f : t_.factors()) {
         const double across = f.walks(column) ? double(columns) : 1;
         n += across * (row != column && f.walks(row) ? double(rows) : 1);

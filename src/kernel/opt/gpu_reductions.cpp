@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "kernel/analysis/lane_lines.h"
-#include "kernel/analysis/subgroup.h"
 
 namespace tuff::kernel {
 
@@ -20,24 +19,18 @@ class GpuReduction : Chooser {
 
   // Few outputs and long reductions: the invocations of a workgroup share each reduction.
   int64_t run() {
-    if (!target_.loads_are_expensive() && by_lines()) return shared_width_;
+    if (by_lines()) return shared_width_;
     int64_t shortest = INT64_MAX, longest = 0;
     for (const UOp& r : k_.reduces) {
       const int64_t n = extent(r->src().subspan(1));
       shortest = std::min(shortest, n);
       longest = std::max(longest, n);
     }
-    if (by_subgroups(shortest)) return shared_width_;
     if (k_.outputs < wanted_invocations() && shortest >= 64 && share_reductions(shortest))
       return shared_width_;
     if (longest <= kShort || k_.outputs >= wanted_invocations())
-      take_neighbours(outputs_together(16, uint64_t(target_.cores) * target_.subgroup_size),
-                      longest <= kShort ? 0 : 1);
-    if (longest <= kShort && target_.loads_are_expensive()) {
-      unroll_all();
-    } else {
-      unroll_main(4, false);
-    }
+      vectorize_outputs(outputs_together());
+    unroll_main(4, false);
     return 0;
   }
 
@@ -217,24 +210,6 @@ class GpuReduction : Chooser {
     return false;
   }
 
-  // Windows side by side: what they read is whole runs of memory.
-  void unroll_all() {
-    for (int a = 0; a < count(); a++) {
-      if (axis(a).reduced && fixed(a) && left(a) > 1) t_.try_apply({OptKind::Unroll, a, left(a)});
-    }
-  }
-  // A subgroup for each reduction that walks memory step by step, several neighbours to a lane.
-  bool by_subgroups(int64_t shortest) {
-    const int64_t lanes = target_.subgroup_size;
-    const bool usable = folds_by_shuffles(target_, lanes, DType::F32) &&
-                        shares_loads(target_, DType::F32) && shortest >= 4 * lanes;
-    const std::optional<std::vector<int>> axes = usable ? longest_axes() : std::nullopt;
-    if (!axes) return false;
-    for (int a : *axes) {
-      if (axis(a).unit_loads == 0 || axis(a).strided > 0 || left(a) < 4 * lanes) return false;
-    }
-    return share(*axes, lanes, 4);
-  }
   // Among so many invocations, with up to so many steps of each unrolled.
   bool share(const std::vector<int>& axes, int64_t width, int64_t most_together) {
     const Tiling before = t_;
@@ -288,9 +263,7 @@ class GpuReduction : Chooser {
     for (int a = count(); a-- > 0;) {
       const bool free_axis = !axis(a).reduced && !axis(a).shared && fixed(a) && left(a) >= width;
       if (!free_axis) continue;
-      const bool in_vectors = !target_.loads_are_expensive() || shares_loads(target_, DType::F32);
-      const int64_t together =
-          in_vectors && left(a) % (4 * width) == 0 && vector_score(a) > 0 ? 4 : 1;
+      const int64_t together = left(a) % (4 * width) == 0 && vector_score(a) > 0 ? 4 : 1;
       if (together > 1) t_.try_apply({OptKind::Vector, a, together});
       if (t_.try_apply({OptKind::Local, a, width})) break;
     }

@@ -24,9 +24,7 @@ class GpuTranspose : Chooser {
   }
 
   std::vector<int> run() {
-    const uint32_t cost = target_.shared_load_cost;
-    const bool gains = cost > 0 && cost <= target_.load_cost;
-    if (!gains || target_.loads_are_expensive()) return {};
+    if (!target_.has_fast_shared) return {};
     stored_ = contiguous(stores_[0]);
     const std::vector<int> operands = scattered_loads();
     if (operands.empty() || !choose_tile(load_of(operands[0]))) return {};

@@ -2,7 +2,6 @@
 // the kernel asks for, and what of the rest goes to the launch grid.
 #include <algorithm>
 
-#include "kernel/analysis/subgroup.h"
 #include "kernel/opt/schedules.h"
 #include "sched/parts.h"
 
@@ -13,6 +12,7 @@ using namespace ir;
 namespace {
 
 constexpr int64_t kTransposedTogether = 64;  // elements that one launch group stores side by side
+constexpr int64_t kWidestGroup = 64;         // invocations along the axis that memory is walked by
 
 class Heuristics : Chooser {
  public:
@@ -56,7 +56,7 @@ class Heuristics : Chooser {
     } else if (k_.main_reduce) {
       shared_width = tile_gpu_reduction(t_, ast_, k_, target_);
     } else {
-      take_neighbours(outputs_together(8, wanted_invocations()), 1);
+      vectorize_outputs(outputs_together());
     }
     if (shared_width == 0 && t_.local_size() == 1) choose_workgroup();
     group_in_blocks(tile.row);
@@ -67,7 +67,6 @@ class Heuristics : Chooser {
   // A matrix by a few vectors is limited by the one factor that is read once, as a sum is: all
   // vectors' outputs belong to one invocation.
   bool take_thin_product() {
-    if (target_.loads_are_expensive()) return false;
     const std::vector<int> axes = reused_axes();
     int longest = -1;
     int64_t vectors = 1;
@@ -179,31 +178,19 @@ class Heuristics : Chooser {
     if (fast < 0) return;
     const int64_t size = left(fast);
     const int64_t most =
-        std::min<int64_t>({widest_group(), target_.max_invocations, target_.max_local[0]});
+        std::min<int64_t>({kWidestGroup, target_.max_invocations, target_.max_local[0]});
     int64_t n = divisor_up_to(size, most);
     if (n < std::min<int64_t>(size, 16)) n = std::min(size, most);  // pads: few idle invocations
     if (n > 1) t_.try_apply({OptKind::Local, fast, n});
     fill_workgroup(fast);
   }
-  // Where a workgroup is the work of one core, so many invocations that every core has some.
-  int64_t widest_group() const {
-    int64_t most = 64, lanes = 1;
-    if (!shares_loads(target_, DType::F32)) return most;
-    for (const Axis& a : t_.axes()) lanes *= a.reduced ? 1 : a.lanes();
-    const int64_t invocations = int64_t(k_.outputs) / lanes;
-    while (most > target_.subgroup_size && invocations / most < 4 * int64_t(target_.cores))
-      most /= 2;
-    return most;
-  }
   // Where the fast axis alone leaves lanes of a subgroup idle, another axis joins the workgroup.
   void fill_workgroup(int fast) {
-    const int64_t wanted = std::min<int64_t>({32, widest_group(), target_.max_invocations});
+    const int64_t wanted = std::min<int64_t>(32, target_.max_invocations);
     int widest = -1;
     for (int a = 0; a < count(); a++) {
       if (a == fast || !axis(a).shared || !fixed(a) || !loop_left(a) || left(a) < 2) continue;
-      // Where the lanes are taken one by one, what they touch had better be close.
-      const bool last = widest < 0 || target_.loads_are_expensive();
-      if (last || left(a) >= left(widest)) widest = a;
+      if (widest < 0 || left(a) >= left(widest)) widest = a;
     }
     if (widest < 0 || t_.local_size() >= wanted) return;
     const int64_t n = divisor_up_to(left(widest), wanted / t_.local_size());

@@ -163,11 +163,11 @@ void Tiling::find_slab_axes() {
   slab_axes_ = std::move(found);
 }
 
-void Tiling::check_slab(const Opt& o) const {
-  if (!contains(slab_axes_, o.axis)) refuse(o, "the axis walks no rows that are read part by part");
-  if (o.amount == axes_[size_t(o.axis)].main_size()) refuse(o, "that is all of a row");
+std::string Tiling::check_slab(const Opt& o) const {
+  if (!contains(slab_axes_, o.axis)) return "the axis walks no rows that are read part by part";
+  if (o.amount == axes_[size_t(o.axis)].main_size()) return "that is all of a row";
   for (const int a : slab_axes_)
-    if (axes_[size_t(a)].parts.size() > 1) refuse(o, "an axis that walks a row is split already");
+    if (axes_[size_t(a)].parts.size() > 1) return "an axis that walks a row is split already";
   const auto loops = [&](int a) {
     return std::ranges::any_of(axes_[size_t(a)].parts, [](const AxisPart& p) {
       return is_loop(p.kind) && !p.size->is_const_int(1);
@@ -185,9 +185,10 @@ void Tiling::check_slab(const Opt& o) const {
     for (const int a : *some) {
       const auto has = [&](const std::vector<int>* other) { return contains(*other, a); };
       if (loops(a) && !std::ranges::all_of(around, has))
-        refuse(o, "a loop is left that not all of them have in common");
+        return "a loop is left that not all of them have in common";
     }
   }
+  return {};
 }
 
 void Tiling::take_slabs(int64_t elements) {
@@ -211,15 +212,16 @@ void Tiling::take_slabs(int64_t elements) {
   }
 }
 
-void Tiling::check_kept(const Opt& o) const {
+std::string Tiling::check_kept(const Opt& o) const {
   const Axis& axis = axes_[size_t(o.axis)];
-  if (o.kind == OptKind::Group && axis.kept) refuse(o, "a kept row is filled by one workgroup");
-  if (o.kind == OptKind::Spread) refuse(o, "workgroups keep rows of their own");
+  if (o.kind == OptKind::Group && axis.kept) return "a kept row is filled by one workgroup";
+  if (o.kind == OptKind::Spread) return "workgroups keep rows of their own";
+  return {};
 }
 
-void Tiling::check_columns(const Opt& o) const {
+std::string Tiling::check_columns(const Opt& o) const {
   if (columns_together() > 1 && columns_together() != o.amount)
-    refuse(o, "kept rows are shared by another number of invocations");
+    return "kept rows are shared by another number of invocations";
   const auto has_columns = [&](int a) {
     return axes_[size_t(a)].column && has_part(a, AxisKind::Local);
   };
@@ -228,11 +230,11 @@ void Tiling::check_columns(const Opt& o) const {
       const auto closes = [&](int a) { return contains(s.axes, a) && !contains(s.around, a); };
       for (int a = 0; a < int(axes_.size()); a++) {
         if (closes(o.axis) && closes(a) && has_columns(a))
-          refuse(o, "the nest has its columns already");
+          return "the nest has its columns already";
       }
     }
-  } else {
-    check_nested(o);
+  } else if (std::string why = check_nested(o); !why.empty()) {
+    return why;
   }
   for (const Reduction& r : reductions_) {
     const auto is_next = [&](int a) { return o.kind == OptKind::GroupReduce && a == o.axis; };
@@ -241,8 +243,9 @@ void Tiling::check_columns(const Opt& o) const {
     const bool by_column = std::ranges::any_of(r.around, [&](int a) {
       return has_columns(a) || (o.kind == OptKind::Local && a == o.axis);
     });
-    if (shared && by_column) refuse(o, "a reduction that the workgroup shares depends on the axis");
+    if (shared && by_column) return "a reduction that the workgroup shares depends on the axis";
   }
+  return {};
 }
 
 }  // namespace tuff::kernel

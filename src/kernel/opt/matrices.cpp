@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <string>
+#include <utility>
 
+#include "base/check.h"
 #include "ir/kernel_floor.h"
 #include "ir/symbolic.h"
 #include "kernel/analysis/ranges.h"
@@ -12,8 +15,6 @@ namespace tuff::kernel {
 using namespace ir;
 
 namespace {
-
-[[noreturn]] void reject(const char* why) { fail<InvalidArgument>("matrix: {}", why); }
 
 // How one factor walks memory. What is computed lies in copies of it alone: its lines are along the
 // reduction.
@@ -26,12 +27,15 @@ struct Walk {
 };
 
 // The factor in the shape's dtype, before it is converted to that of the sum.
-UOp narrow_factor(const UOp& factor, DType t) {
-  const UOp& value = factor->op == Op::Cast ? factor->src(0) : factor;
-  if (value->dtype != t) reject("a factor is not of the shape's dtype");
+UOp narrow_factor(const UOp& factor) {
+  return factor->op == Op::Cast ? factor->src(0) : factor;
+}
+std::string factor_refusal(const UOp& factor, DType t) {
+  const UOp value = narrow_factor(factor);
+  if (value->dtype != t) return "a factor is not of the shape's dtype";
   for (const Node* n : toposort(value))
-    if (n->op == Op::Reduce || n->op == Op::Shared) reject("a factor is a sum, or kept");
-  return value;
+    if (n->op == Op::Reduce || n->op == Op::Shared) return "a factor is a sum, or kept";
+  return {};
 }
 
 // Whether it lies in a buffer, with steps along axes alone.
@@ -48,10 +52,10 @@ bool walks_axes(Walk& w, const UOp& index, const Tiling& tiling) {
   return true;
 }
 
-Walk walk_of(const UOp& product, size_t source, DType t, const Tiling& tiling) {
+Walk walk_of(const UOp& product, size_t source, const Tiling& tiling) {
   constexpr int64_t kFar = 1 << 20;
   const size_t count = tiling.axes().size();
-  Walk w{narrow_factor(product->src(source), t), false, int(source),
+  Walk w{narrow_factor(product->src(source)), false, int(source),
          std::vector<int64_t>(count, 0), 0};
   if (w.value->op == Op::Load && walks_axes(w, w.value->src(0), tiling)) return w;
   w.computed = true;
@@ -134,7 +138,7 @@ UOp sum_of(const UOp& ast, const UOp& product) {
   for (const Node* n : toposort(ast)) {
     if (n->op == Op::Reduce && n->src(0) == product) return UOp(n);
   }
-  reject("the products are converted before they are summed");
+  return {};
 }
 
 // How the sums lie where nothing but a conversion is between them and the kernel's only store.
@@ -155,26 +159,29 @@ std::optional<MatrixLines> stored_lines(const UOp& ast, const Tiling& tiling,
 
 }  // namespace
 
-MatrixProduct matrix_product(const UOp& ast, const Tiling& t, int number,
-                             const MatrixShape& shape) {
-  if (number < 0 || 2 * size_t(number) + 1 >= t.factors().size()) reject("no such sum of products");
+std::string matrix_product(const UOp& ast, const Tiling& t, int number, const MatrixShape& shape,
+                           MatrixProduct& out) {
+  if (number < 0 || 2 * size_t(number) + 1 >= t.factors().size()) return "no such sum of products";
   const UOp& product = t.factors()[2 * size_t(number)].product;
   MatrixProduct p;
   p.reduce = sum_of(ast, product);
   p.shape = shape;
-  if (product->dtype != shape.sum) reject("the sum has another dtype");
+  if (!p.reduce) return "the products are converted before they are summed";
+  if (product->dtype != shape.sum) return "the sum has another dtype";
   // The columns are those of the output's inner axis: neighbours are then stored side by side.
   MatrixProduct best;
   for (const size_t left : {size_t(0), size_t(1)}) {
-    const Walk a = walk_of(product, left, shape.a, t);
-    const Walk b = walk_of(product, 1 - left, shape.b, t);
+    for (const auto& [source, type] : {std::pair(left, shape.a), {1 - left, shape.b}})
+      if (std::string why = factor_refusal(product->src(source), type); !why.empty()) return why;
+    const Walk a = walk_of(product, left, t), b = walk_of(product, 1 - left, t);
     MatrixProduct found = p;
     if (Choice(t, shape, a, b).find(found, p.reduce->src().subspan(1)) && found.n > best.n)
       best = found;
   }
-  if (best.n < 0) reject("the shape does not divide the axes, or they do not lie as matrices do");
+  if (best.n < 0) return "the shape does not divide the axes, or they do not lie as matrices do";
   best.stored = stored_lines(ast, t, best);
-  return best;
+  out = std::move(best);
+  return {};
 }
 
 MatrixElements matrix_elements(const MatrixProduct& p, int64_t lanes, int32_t& next_id) {
@@ -250,59 +257,61 @@ UOp matrix_store(const MatrixProduct& p, const UOp& place, const UOp& sum) {
 
 // ---- legality -------------------------------------------------------------------------------
 
-void Tiling::check_matrix(const Opt& o) const {
+std::string Tiling::check_matrix(const Opt& o) const {
   const TargetFeatures& f = target_.features;
   if (o.amount < 0 || o.amount >= int64_t(target_.matrix_shapes.size()))
-    reject("the target lists no such shape");
-  if (!applied_.empty()) reject("other opts have been applied already");
+    return "the target lists no such shape";
+  if (!applied_.empty()) return "other opts have been applied already";
   const MatrixShape& shape = target_.matrix_shapes[size_t(o.amount)];
   const int64_t lanes = target_.subgroup_size, size = int64_t(shape.m) * shape.n;
   if (lanes < 2 || lanes > int64_t(target_.max_local[0]) || lanes > target_.max_invocations)
-    reject("a workgroup holds no subgroup");
+    return "a workgroup holds no subgroup";
   if (size % lanes != 0 || !std::has_single_bit(uint64_t(lanes)))
-    reject("the lanes of a subgroup do not share a matrix evenly");
-  if (!f.storage8 || !f.storage16) reject("the target does not load its elements as they are");
+    return "the lanes of a subgroup do not share a matrix evenly";
+  if (!f.storage8 || !f.storage16) return "the target does not load its elements as they are";
   if (nests_ > 1 || reductions_.size() != 1 || kept_bytes() > 0)
-    reject("the kernel computes more than one sum");
-  const MatrixProduct p = matrix_product(ast_, *this, o.axis, shape);
+    return "the kernel computes more than one sum";
+  MatrixProduct p;
+  if (std::string why = matrix_product(ast_, *this, o.axis, shape, p); !why.empty()) return why;
   const int64_t sums = p.stored ? 0 : size * int64_t(size_bytes(shape.sum));
-  if (sums > int64_t(target_.shared_bytes)) reject("workgroup memory holds no matrix");
+  if (sums > int64_t(target_.shared_bytes)) return "workgroup memory holds no matrix";
   if (p.a.computed || p.b.computed) {
     constexpr int64_t kPadding = 16;
     const DType t = shape.a;
     const int64_t line = shape.k * int64_t(size_bytes(t)) + kPadding;
     if (target_.held_bytes(t) != int64_t(size_bytes(t)))
-      reject("workgroup memory does not hold a computed factor as matrices have it");
+      return "workgroup memory does not hold a computed factor as matrices have it";
     if (sums + (shape.m + shape.n) * line > int64_t(target_.shared_bytes))
-      reject("workgroup memory holds no copy of a computed factor");
+      return "workgroup memory holds no copy of a computed factor";
   }
   for (const Stored& s : stored_) {
     for (int a = 0; a < int(axes_.size()); a++) {
       const bool walks = contains(s.axes, a), closed = !contains(s.around, a);
       const bool single = axes_[size_t(a)].parts[0].size->is_const_int(1);
       if (!axes_[size_t(a)].reduced && !single && !(walks && closed))
-        reject("an output does not depend on all axes");
+        return "an output does not depend on all axes";
     }
   }
+  return {};
 }
 
 // What may follow in a Tiling that has matrices: whole subgroups do everything, and nothing pads.
-void Tiling::check_beside_matrices(const Opt& o) const {
+std::string Tiling::check_beside_matrices(const Opt& o) const {
   switch (o.kind) {
     case OptKind::Split:
     case OptKind::Group:
     case OptKind::Swap:
     case OptKind::Stage:
-    case OptKind::Ahead: return;
+    case OptKind::Ahead: return {};
     case OptKind::Upcast:
     case OptKind::Local: {
       int64_t bytes = matrix_bytes();
       for (const Opt& c : copies({})) bytes += staged_bytes(c.axis, c.amount);
       if (o.amount > 1 && bytes > int64_t(target_.shared_bytes) / o.amount)
-        reject("workgroup memory does not hold what so many fragments need");
-      return;
+        return "workgroup memory does not hold what so many fragments need";
+      return {};
     }
-    default: reject("the kernel is one of subgroups that multiply matrices");
+    default: return "the kernel is one of subgroups that multiply matrices";
   }
 }
 
@@ -319,16 +328,19 @@ int64_t Tiling::matrix_bytes() const {
   return bytes;
 }
 
-void Tiling::check_matrix_copy(const Opt& o) const {
+std::string Tiling::check_matrix_copy(const Opt& o) const {
   const Operand& f = factors_[size_t(o.axis)];
-  if (f.product != matrices_->reduce->src(0)) refuse(o, "it is no factor of the matrices");
+  if (f.product != matrices_->reduce->src(0)) return "it is no factor of the matrices";
   const DType t = matrices_->factor(f.source).value->dtype;
   if (target_.held_bytes(t) != int64_t(size_bytes(t)))
-    refuse(o, "workgroup memory does not hold its elements as matrices have them");
+    return "workgroup memory does not hold its elements as matrices have them";
+  return {};
 }
 
 void Tiling::split_matrices(const Opt& o) {
-  matrices_ = matrix_product(ast_, *this, o.axis, target_.matrix_shapes[size_t(o.amount)]);
+  const std::string none = matrix_product(
+      ast_, *this, o.axis, target_.matrix_shapes[size_t(o.amount)], matrices_.emplace());
+  TUFF_CHECK(none.empty(), "{}: {}", to_string(o), none);
   const MatrixShape& s = matrices_->shape;
   for (const auto& [axis, size] :
        {std::pair(matrices_->m, s.m), std::pair(matrices_->n, s.n), std::pair(matrices_->k, s.k)}) {

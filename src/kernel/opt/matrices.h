@@ -14,10 +14,10 @@
 
 namespace tuff::kernel {
 
-// Sum of products `number` of the Tiling's factors as one of matrices of this shape;
-// InvalidArgument saying why it is none.
-MatrixProduct matrix_product(const ir::UOp& ast, const Tiling& t, int number,
-                             const MatrixShape& shape);
+// Makes `out` sum of products `number` of the Tiling's factors as one of matrices of this shape, or
+// gives the reason why it is none.
+std::string matrix_product(const ir::UOp& ast, const Tiling& t, int number,
+                           const MatrixShape& shape, MatrixProduct& out);
 
 // Who goes on with which element of a fragment, as its lanes read it: in turn, a few neighbours
 // each. Where sums are stored as matrices: all lanes, with the first.

@@ -26,8 +26,7 @@ bool walks_vectors(const AxisShape& x) {
   return x.unit_loads + x.unit_stores > x.strided && x.gated == 0;
 }
 
-// A workgroup for every row of every nest: each makes one iteration of one nest's loop. Fewer
-// that loop are slower, on lavapipe up to four times.
+// A workgroup for every row of every nest: each makes one iteration of one nest's loop.
 int64_t gpu_groups(const Tiling& t) {
   int64_t rows = 0;
   for (int nest = 0; nest < t.nests(); nest++) {
@@ -51,7 +50,7 @@ void unroll_sums(Tiling& t, const KernelShape& k, int64_t most) {
 int64_t shares_of_sums(const Tiling& t, const Target& target) {
   constexpr int64_t kMost = 16, kLeastSteps = 8, kWorkgroup = 512;
   // Not where workgroup memory is main memory, as on CPUs through OpenCL.
-  if (!target.has_local || target.loads_are_expensive() || target.shared_load_cost == 0) return 1;
+  if (!target.has_local || !target.has_fast_shared) return 1;
   const int64_t invocations =
       std::min<int64_t>({kWorkgroup, target.max_invocations, target.max_local[0]});
   int64_t longest = 1;

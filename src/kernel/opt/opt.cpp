@@ -49,10 +49,8 @@ const OptRow& row_of(OptKind k) {
 const char* name(OptKind k) { return row_of(k).name; }
 bool allows(const Target& target, OptKind k) {
   if (k == OptKind::Local || k == OptKind::GroupReduce) return target.has_local;
-  if (k == OptKind::Ahead) return target.has_local && target.shared_bytes > 0;
-  // No kernel's rows are kept for a workgroup where loads are expensive (docs/design/attention.md).
-  if (k == OptKind::Slab)
-    return target.has_local && target.shared_bytes > 0 && !target.loads_are_expensive();
+  if (k == OptKind::Ahead || k == OptKind::Slab)
+    return target.has_local && target.shared_bytes > 0;
   if (k == OptKind::Matrix) return target.has_local && !target.matrix_shapes.empty();
   return k != OptKind::Stage || target.shared_bytes > 0;
 }
@@ -226,64 +224,64 @@ bool Tiling::keeps_stores_outside(const Opt& swap) const {
   return true;
 }
 
-void Tiling::refuse(const Opt& o, const std::string& why) {
-  fail<InvalidArgument>("{}: {}", to_string(o), why);
-}
-
-void Tiling::check_kind(const Opt& o) const {
+std::string Tiling::check_kind(const Opt& o) const {
   if (o.kind == OptKind::Matrix) return check_matrix(o);
-  if (matrices_) check_beside_matrices(o);
+  if (matrices_)
+    if (std::string why = check_beside_matrices(o); !why.empty()) return why;
   if (o.kind == OptKind::Stage) return check_stage(o);
   if (o.kind == OptKind::Ahead) return check_ahead(o);
-  if (!staged_.empty()) refuse(o, "what is staged has been copied for the loops as they are");
-  if (o.axis < 0 || o.axis >= int(axes_.size())) refuse(o, "there is no such axis");
+  if (!staged_.empty()) return "what is staged has been copied for the loops as they are";
+  if (o.axis < 0 || o.axis >= int(axes_.size())) return "there is no such axis";
   const Axis& axis = axes_[o.axis];
   if (o.kind == OptKind::Swap) {
-    if (o.amount < 0 || o.amount >= int64_t(axes_.size())) refuse(o, "there is no such axis");
+    if (o.amount < 0 || o.amount >= int64_t(axes_.size())) return "there is no such axis";
     if (axes_[o.amount].reduced != axis.reduced)
-      refuse(o, "an output axis and a reduced one cannot change places");
+      return "an output axis and a reduced one cannot change places";
     if (!keeps_stores_outside(o))
-      refuse(o, "a loop would go around a store that stands outside of it");
-    return;
+      return "a loop would go around a store that stands outside of it";
+    return {};
   }
   if (o.kind == OptKind::Slab) return check_slab(o);
   if (o.kind != OptKind::Split && row_of(o.kind).output == axis.reduced) {
-    refuse(o, axis.reduced ? "the axis is reduced" : "the axis is not reduced");
+    return axis.reduced ? "the axis is reduced" : "the axis is not reduced";
   }
-  if (!is_loop(axis.parts[axis.main].kind)) refuse(o, "nothing is left of the axis");
-  if (keeps_rows()) check_kept(o);
+  if (!is_loop(axis.parts[axis.main].kind)) return "nothing is left of the axis";
+  if (keeps_rows())
+    if (std::string why = check_kept(o); !why.empty()) return why;
   if (workgroup_bytes(o) > std::max<int64_t>(target_.shared_bytes, workgroup_bytes()))
-    refuse(o, fmt::format("rows and sums of so many lanes exceed {} bytes of fast memory",
-                       target_.shared_bytes));
-  if (axis.rows) refuse(o, "what is left of the axis is shared out to the launch");
-  if (o.kind == OptKind::Vector) check_vector(o);
-  if (o.kind == OptKind::Local || o.kind == OptKind::GroupReduce) check_shared(o);
-  if (o.kind == OptKind::Spread) check_spread(o);
+    return fmt::format("rows and sums of so many lanes exceed {} bytes of fast memory",
+               target_.shared_bytes);
+  if (axis.rows) return "what is left of the axis is shared out to the launch";
+  if (o.kind == OptKind::Vector) return check_vector(o);
+  if (o.kind == OptKind::Local || o.kind == OptKind::GroupReduce) return check_shared(o);
+  return o.kind == OptKind::Spread ? check_spread(o) : "";
 }
 
 // One vector axis for all that is stored together; all of one width.
-void Tiling::check_vector(const Opt& o) const {
+std::string Tiling::check_vector(const Opt& o) const {
   for (int a = 0; a < int(axes_.size()); a++) {
     for (const AxisPart& p : axes_[size_t(a)].parts) {
       if (p.kind != AxisKind::Vector) continue;
       for (const Stored& s : stored_) {
         if (contains(s.axes, a) && contains(s.axes, o.axis))
-          refuse(o, "the nest has a vector axis already");
+          return "the nest has a vector axis already";
       }
-      if (p.size->max != o.amount) refuse(o, "another nest has vectors of another width");
+      if (p.size->max != o.amount) return "another nest has vectors of another width";
     }
   }
+  return {};
 }
 
-void Tiling::check_spread(const Opt& o) const {
+std::string Tiling::check_spread(const Opt& o) const {
   for (const Axis& a : axes_) {
-    if (a.rows && a.nest == axes_[o.axis].nest) refuse(o, "the nest is shared out already");
+    if (a.rows && a.nest == axes_[o.axis].nest) return "the nest is shared out already";
   }
   if (spread_groups_ && spread_groups_ != o.amount)
-    refuse(o, "another nest is shared out to another number of groups");
-  if (has_part(o.axis, AxisKind::Group)) refuse(o, "the axis has launch groups of its own");
+    return "another nest is shared out to another number of groups";
+  if (has_part(o.axis, AxisKind::Group)) return "the axis has launch groups of its own";
   if (!spread_groups_ && has_part(-1, AxisKind::Local))
-    refuse(o, "the workgroup holds an axis of its own");
+    return "the workgroup holds an axis of its own";
+  return {};
 }
 
 bool Tiling::shares_sums(int nest) const {
@@ -317,70 +315,73 @@ bool Tiling::is_beside_shared(int axis) const {
 // Invocations of a workgroup are outputs of their own, or share reductions, or a grid of both;
 // shared reductions must not stand inside each other, since both would be split over the same
 // invocations.
-void Tiling::check_shared(const Opt& o) const {
-  if (!target_.has_local) refuse(o, "the target has no workgroups");
-  if (keeps_rows()) return is_column(o) ? check_columns(o) : void();
-  if (spread_groups_) refuse(o, "the workgroup takes rows of axes that are shared out");
+std::string Tiling::check_shared(const Opt& o) const {
+  if (!target_.has_local) return "the target has no workgroups";
+  if (keeps_rows()) return is_column(o) ? check_columns(o) : "";
+  if (spread_groups_) return "the workgroup takes rows of axes that are shared out";
   if (o.kind == OptKind::GroupReduce) {
-    check_nested(o);
+    std::string why = check_nested(o);
     for (const Reduction& r : reductions_)
-      if (contains(r.own, o.axis)) check_beside(o, r);
-    return;
+      if (why.empty() && contains(r.own, o.axis)) why = check_beside(r);
+    return why;
   }
-  if (!has_part(-1, AxisKind::GroupReduce)) return;
+  if (!has_part(-1, AxisKind::GroupReduce)) return {};
   bool holds_outputs = false;
   for (int a = 0; a < int(axes_.size()); a++) {
     if (is_beside_shared(o.axis) && axes_[size_t(a)].column)
-      refuse(o, "the workgroup holds an output axis beside its shared reduction");
+      return "the workgroup holds an output axis beside its shared reduction";
     holds_outputs = holds_outputs || (has_part(a, AxisKind::Local) && !axes_[size_t(a)].column);
   }
-  if (is_beside_shared(o.axis)) return;
+  if (is_beside_shared(o.axis)) return {};
   if (holds_outputs && !shares_outermost_)
-    refuse(o, "other output axes stand outside of the shared reductions");
+    return "other output axes stand outside of the shared reductions";
   for (const Reduction& r : reductions_) {
     if (is_shared(r) && !contains(r.around, o.axis))
-      refuse(o, "a reduction that the workgroup shares does not depend on the axis");
+      return "a reduction that the workgroup shares does not depend on the axis";
   }
+  return {};
 }
 
 // A reduction that is to be shared, beside the output axes that the workgroup holds.
-void Tiling::check_beside(const Opt& o, const Reduction& r) const {
+std::string Tiling::check_beside(const Reduction& r) const {
   for (int a = 0; a < int(axes_.size()); a++) {
     if (has_part(a, AxisKind::Local) && axes_[size_t(a)].column == contains(r.around, a))
-      refuse(o, axes_[size_t(a)].column ? "the reduction depends on an axis beside shared ones"
-                                        : "the workgroup holds outputs of other reductions");
+      return axes_[size_t(a)].column ? "the reduction depends on an axis beside shared ones"
+               : "the workgroup holds outputs of other reductions";
   }
+  return {};
 }
 
-void Tiling::check_nested(const Opt& o) const {
+std::string Tiling::check_nested(const Opt& o) const {
   for (const Reduction& r : reductions_) {
     for (const auto* axes : {&r.own, &r.around}) {
       for (int a : *axes) {
         const bool together =
             contains(r.own, o.axis) || (contains(r.around, o.axis) && contains(r.own, a));
         if (together && has_part(a, AxisKind::GroupReduce))
-          refuse(o, "a reduction around or inside it is shared already");
+          return "a reduction around or inside it is shared already";
       }
     }
   }
+  return {};
 }
 
-void Tiling::check_amount(const Opt& o) const {
+std::string Tiling::check_amount(const Opt& o) const {
   const Axis& axis = axes_[o.axis];
   if (o.kind == OptKind::Group && (o.amount == 0 ? axis.main_size() : o.amount) > groups_left())
-    refuse(o, fmt::format("the launch grid has room for {} times as many workgroups",
-                          groups_left()));
+    return fmt::format("the launch grid has room for {} times as many workgroups",
+               groups_left());
   if (o.kind == OptKind::Group && o.amount == 0) {
     for (const Node* n : toposort(axis.parts[axis.main].size)) {
-      if (n->op == Op::Range) refuse(o, "the axis has as many iterations as its launch group says");
+      if (n->op == Op::Range) return "the axis has as many iterations as its launch group says";
     }
-    return;
+    return {};
   }
-  if (!axis.main_is_const()) refuse(o, "the axis has a symbolic size");
+  if (!axis.main_is_const()) return "the axis has a symbolic size";
   if (o.kind == OptKind::Spread) {
     const int64_t most = spread_groups_ ? o.amount : groups_left();
-    if (o.amount < 2 || o.amount > most) refuse(o, fmt::format("2 to {} is possible", most));
-    return;
+    if (o.amount < 2 || o.amount > most) return fmt::format("2 to {} is possible", most);
+    return {};
   }
   const bool pads = row_of(o.kind).pads && !matrices_ && !axis.slabs;
   // A vector may be longer than the whole axis: masked, it takes the place of scalars.
@@ -389,28 +390,29 @@ void Tiling::check_amount(const Opt& o) const {
       vectors ? int64_t(std::bit_ceil(uint64_t(axis.main_size()))) : axis.main_size();
   const int64_t least = o.kind == OptKind::Group ? 1 : 2;
   if (o.amount < least || o.amount > most)
-    refuse(o, fmt::format("{} to {} is possible", least, most));
+    return fmt::format("{} to {} is possible", least, most);
   if (!pads && axis.main_size() % o.amount != 0) {
-    refuse(o, fmt::format("{} does not divide {}", o.amount, axis.main_size()));
+    return fmt::format("{} does not divide {}", o.amount, axis.main_size());
   }
   const bool power = std::has_single_bit(uint64_t(o.amount));
   if ((o.kind == OptKind::Vector || o.kind == OptKind::GroupReduce) && !power)
-    refuse(o, "no power of two");
-  if (o.kind == OptKind::Local || o.kind == OptKind::GroupReduce) check_workgroup(o);
+    return "no power of two";
+  return o.kind == OptKind::Local || o.kind == OptKind::GroupReduce ? check_workgroup(o) : "";
 }
 
-void Tiling::check_workgroup(const Opt& o) const {
+std::string Tiling::check_workgroup(const Opt& o) const {
   const bool shares = is_column(o) || is_beside_shared(o.axis);
   const int64_t total = (shares ? local_size() / columns_together() : local_size()) * o.amount;
   const bool fits = matrices_ ? total <= int64_t(target_.max_local[0])
                               : workgroup_shape(total, target_).has_value();
   if (total > int64_t(target_.max_invocations) || !fits) {
-    refuse(o, fmt::format("a workgroup has at most {} invocations, ({},{},{}) along its axes",
-                       target_.max_invocations, target_.max_local[0], target_.max_local[1],
-                       target_.max_local[2]));
+    return fmt::format("a workgroup has at most {} invocations, ({},{},{}) along its axes",
+               target_.max_invocations, target_.max_local[0], target_.max_local[1],
+               target_.max_local[2]);
   }
   if (!keeps_rows() && shares && columns_together() > 1 && columns_together() != o.amount)
-    refuse(o, "a reduction is shared by another number");
+    return "a reduction is shared by another number";
+  return {};
 }
 
 void Tiling::split_main(Axis& axis, AxisKind kind, int64_t amount) {
@@ -482,8 +484,26 @@ void Tiling::place_local(int axis) {
   }
 }
 
+std::string Tiling::refusal(const Opt& o) const {
+  std::string why = check_kind(o);
+  const bool splits = o.kind != OptKind::Matrix && o.kind != OptKind::Stage &&
+                      o.kind != OptKind::Ahead && o.kind != OptKind::Swap;
+  return why.empty() && splits ? check_amount(o) : why;
+}
+
 void Tiling::apply(const Opt& o) {
-  check_kind(o);
+  if (const std::string why = refusal(o); !why.empty())
+    fail<InvalidArgument>("{}: {}", to_string(o), why);
+  take(o);
+}
+
+bool Tiling::try_apply(const Opt& o) {
+  const bool legal = refusal(o).empty();
+  if (legal) take(o);
+  return legal;
+}
+
+void Tiling::take(const Opt& o) {
   if (o.kind == OptKind::Matrix) {
     split_matrices(o);
   } else if (o.kind == OptKind::Stage) {
@@ -494,29 +514,17 @@ void Tiling::apply(const Opt& o) {
     const auto a = std::find(order_.begin(), order_.end(), o.axis);
     const auto b = std::find(order_.begin(), order_.end(), int(o.amount));
     std::iter_swap(a, b);
+  } else if (o.kind == OptKind::Slab) {
+    take_slabs(o.amount);
+  } else if (o.kind == OptKind::Group) {
+    group(axes_[o.axis], o.amount);
+  } else if (o.kind == OptKind::Spread) {
+    spread(axes_[o.axis], o.amount);
   } else {
-    check_amount(o);
-    if (o.kind == OptKind::Slab) {
-      take_slabs(o.amount);
-    } else if (o.kind == OptKind::Group) {
-      group(axes_[o.axis], o.amount);
-    } else if (o.kind == OptKind::Spread) {
-      spread(axes_[o.axis], o.amount);
-    } else {
-      if (o.kind == OptKind::Local) place_local(o.axis);
-      split_main(axes_[o.axis], row_of(o.kind).part, o.amount);
-    }
+    if (o.kind == OptKind::Local) place_local(o.axis);
+    split_main(axes_[o.axis], row_of(o.kind).part, o.amount);
   }
   applied_.push_back(o);
-}
-
-bool Tiling::try_apply(const Opt& o) {
-  try {
-    apply(o);
-    return true;
-  } catch (const InvalidArgument&) {
-    return false;
-  }
 }
 
 }  // namespace tuff::kernel

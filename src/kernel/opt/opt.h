@@ -124,8 +124,9 @@ class Tiling {
   const Target& target() const { return target_; }
   const std::vector<Axis>& axes() const { return axes_; }
   const std::vector<Opt>& applied() const { return applied_; }
-  void apply(const Opt& o);  // InvalidArgument saying why it is illegal
-  bool try_apply(const Opt& o);
+  std::string refusal(const Opt& o) const;  // why it is illegal; empty: it is not
+  void apply(const Opt& o);                 // InvalidArgument with that reason
+  bool try_apply(const Opt& o);             // false, and nothing has changed: it is illegal
   int axis_of(const ir::Node* range) const;  // -1: none
   // What Stage may copy, in the order of the graph: both factors of every sum of products; where
   // workgroups store what nothing is summed for, loads that walk another axis than the stores do.
@@ -166,21 +167,22 @@ class Tiling {
   ir::UOp build() const;  // the AST with its ranges split, renumbered from 0
 
  private:
-  [[noreturn]] static void refuse(const Opt& o, const std::string& why);
-  void check_kind(const Opt& o) const;
+  void take(const Opt& o);  // what is legal
+  // Reasons, as refusal()'s.
+  std::string check_kind(const Opt& o) const;
   bool keeps_stores_outside(const Opt& swap) const;
-  void check_amount(const Opt& o) const;
-  void check_shared(const Opt& o) const;
-  void check_workgroup(const Opt& o) const;
-  void check_vector(const Opt& o) const;
-  void check_kept(const Opt& o) const;
-  void check_spread(const Opt& o) const;
+  std::string check_amount(const Opt& o) const;
+  std::string check_shared(const Opt& o) const;
+  std::string check_workgroup(const Opt& o) const;
+  std::string check_vector(const Opt& o) const;
+  std::string check_kept(const Opt& o) const;
+  std::string check_spread(const Opt& o) const;
   void find_nests();
   void find_columns();
   void spread(Axis& axis, int64_t groups);
   int64_t spread_width() const;  // invocations that have outputs of their own in every nest
-  void check_stage(const Opt& o) const;
-  void check_ahead(const Opt& o) const;
+  std::string check_stage(const Opt& o) const;
+  std::string check_ahead(const Opt& o) const;
   // Of fast memory, beside what is kept and the copies of all but one operand.
   int64_t room_for(int operand, const std::vector<Opt>& staged) const;
   struct TilePart {
@@ -195,9 +197,9 @@ class Tiling {
   int64_t places_of(int operand) const;  // that copies of it take in turn
   int64_t staged_bytes(int operand, int64_t around) const;  // of one place
   int64_t loop_trips(const Operand& f, int64_t around, int64_t count) const;
-  void check_matrix(const Opt& o) const;
-  void check_beside_matrices(const Opt& o) const;
-  void check_matrix_copy(const Opt& o) const;
+  std::string check_matrix(const Opt& o) const;
+  std::string check_beside_matrices(const Opt& o) const;
+  std::string check_matrix_copy(const Opt& o) const;
   void split_matrices(const Opt& o);
   struct Reduction;
   // Kept rows and the parts of shared reductions, so far or with one more opt.
@@ -215,14 +217,14 @@ class Tiling {
   int64_t columns_together() const;  // invocations that share reductions or kept rows; 1: none do
   bool columns_without_axis() const;   // they share reductions of them alone
   bool is_overwriting(const Stored& s, const std::optional<Opt>& next) const;
-  void check_columns(const Opt& o) const;
-  void check_nested(const Opt& o) const;
+  std::string check_columns(const Opt& o) const;
+  std::string check_nested(const Opt& o) const;
   bool is_shared(const Reduction& r) const;
   bool is_beside_shared(int axis) const;
-  void check_beside(const Opt& o, const Reduction& r) const;
+  std::string check_beside(const Reduction& r) const;
   void place_local(int axis);
   void find_slab_axes();
-  void check_slab(const Opt& o) const;
+  std::string check_slab(const Opt& o) const;
   void take_slabs(int64_t elements);
   void split_main(Axis& axis, ir::AxisKind kind, int64_t amount);
   void group(Axis& axis, int64_t amount);

@@ -37,11 +37,6 @@ struct GpuTile {
 GpuTile tile_gpu_product(Tiling& t, const KernelShape& k, const Target& target);
 void stage_gpu_product(Tiling& t, const GpuTile& tile);  // what comes after all other opts
 
-// Products of several output axes where loads are expensive. In convolutions and the gradients of
-// their weights a factor is read through windows that overlap: what neighbouring outputs and steps
-// of the reduction have in common is loaded once. False: two output axes and no windows.
-bool tile_gpu_windows(Tiling& t, const KernelShape& k, const Target& target);
-
 // Reductions that are no products: by subgroups, by all invocations of a workgroup, or in each
 // invocation alone. Gives how many invocations share a reduction; 0: each has its own.
 int64_t tile_gpu_reduction(Tiling& t, const ir::UOp& ast, const KernelShape& k,

@@ -116,12 +116,7 @@ void count_accesses(KernelShape& k, const Tiling& t, RangeDeps& deps, const UOp&
       if (in_main && !a.store && step == 1 && !irregular) x.product_units |= number_bit;
       if (in_main && interleaved && !a.store) x.product_near |= number_bit;
       if (in_main && step == 0 && !irregular && !a.store) x.broadcast++;
-      if (in_main && step % 2 == 0 && !irregular && !a.store) x.product_pairs |= number_bit;
-      if (in_main && step % 4 == 0 && !irregular && !a.store) x.product_quads |= number_bit;
       count_pieces(x, a, t.axes()[i].range, share);
-      const int64_t run = a.run(t.axes()[i].range);
-      x.run = std::max(x.run, run);
-      if (run > 0 || walks_windows(a, step, k, t)) x.strided_near++;
     }
   }
 }

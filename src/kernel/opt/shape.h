@@ -27,8 +27,6 @@ struct AxisShape {
   uint32_t product_reads = 0;  // loads of the main reduction that depend on it, by number
   uint32_t product_units = 0;  // of them, those that walk it with step 1
   uint32_t product_near = 0;   // of them, those that vectors with a short stride load
-  // Loads of the main reduction whose steps along it are multiples of 2, of 4.
-  uint32_t product_pairs = 0, product_quads = 0;
   int unit_stores = 0;
   size_t unit_bytes = 0;  // of the widest element that is walked so
   int near_stores = 0;  // that vectors with a short stride store
@@ -37,10 +35,6 @@ struct AxisShape {
   int interleaved = 0;  // those of them that take every n-th element of vectors
   int broadcast = 0;    // loads of the main reduction that do not depend on it
   int gated = 0;        // accesses whose gate depends on it
-  // Strided accesses whose neighbours are needed all the same: in runs of equal elements, or the
-  // first elements of windows that a reduction walks.
-  int strided_near = 0;
-  int64_t run = 1;  // so many neighbours read the same element somewhere
   // Strided loads, neither repeated nor interleaved, that walk it in pieces of kLeastPiece
   // neighbours or more; those of them that walk a piece with step 1; the shortest piece.
   int in_pieces = 0, unit_pieces = 0;

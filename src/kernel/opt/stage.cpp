@@ -250,45 +250,47 @@ std::optional<int64_t> Tiling::staged_count(int operand, int64_t around) const {
   return count;
 }
 
-void Tiling::check_stage(const Opt& o) const {
-  if (o.axis < 0 || o.axis >= int(operands().size())) refuse(o, "there is no such operand");
+std::string Tiling::check_stage(const Opt& o) const {
+  if (o.axis < 0 || o.axis >= int(operands().size())) return "there is no such operand";
   const Operand& f = operands()[size_t(o.axis)];
-  if (f.reduces) refuse(o, "a reduction stands below the factor");
+  if (f.reduces) return "a reduction stands below the factor";
   for (const Opt& s : staged_) {
-    if (s.axis == o.axis) refuse(o, "the operand is staged already");
+    if (s.axis == o.axis) return "the operand is staged already";
     if ((!f.product || matrices_) && s.amount != o.amount)
-      refuse(o, "others are copied in another loop");
+      return "others are copied in another loop";
   }
-  if (matrices_) check_matrix_copy(o);
+  if (matrices_)
+    if (std::string why = check_matrix_copy(o); !why.empty()) return why;
   const bool together = has_invocations();
-  if (!f.product && !together) refuse(o, "one invocation reads the load as it would copy it");
+  if (!f.product && !together) return "one invocation reads the load as it would copy it";
   const auto is_shared = [&](int a) { return has_part(a, AxisKind::GroupReduce); };
   if (keeps_rows() ? std::ranges::any_of(f.around, is_shared) : is_shared(-1))
-    refuse(o, "a workgroup that shares a reduction has no tile");
-  if (columns_without_axis()) refuse(o, "no axis says which of the invocations copies what");
-  if (together && spread_groups_) refuse(o, "the workgroup takes rows of axes that are shared out");
-  if (together && f.keeps) refuse(o, "the factor is made of what one invocation keeps");
-  if (o.amount < 0) refuse(o, "0 or more loops stay around the copy");
+    return "a workgroup that shares a reduction has no tile";
+  if (columns_without_axis()) return "no axis says which of the invocations copies what";
+  if (together && spread_groups_) return "the workgroup takes rows of axes that are shared out";
+  if (together && f.keeps) return "the factor is made of what one invocation keeps";
+  if (o.amount < 0) return "0 or more loops stay around the copy";
   bool reused = false, several = false;
   for (const TilePart& p : tile_parts(f, o.amount)) {
     if (!p.inside || (is_lane(p.part.kind) && !(together && p.walks))) continue;
     (p.walks ? several : reused) = true;
   }
-  if (f.product && !reused) refuse(o, "no loop inside reads the copy again");
-  if (!several) refuse(o, "the copy is of one element");
+  if (f.product && !reused) return "no loop inside reads the copy again";
+  if (!several) return "the copy is of one element";
   const std::optional<int64_t> count = staged_count(o.axis, o.amount);
-  if (!count) refuse(o, "the copy has a symbolic size");
+  if (!count) return "the copy has a symbolic size";
   if (together && target_.max_loop_trips &&
       loop_trips(f, o.amount, *count) > int64_t(target_.max_loop_trips))
-    refuse(o, "so many iterations must be unrolled, which a loop around a barrier cannot be");
+    return "so many iterations must be unrolled, which a loop around a barrier cannot be";
   std::vector<Opt> staged = staged_;
   staged.push_back(o);
   for (const Opt& c : copies(staged))
-    if (!staged_count(c.axis, c.amount)) refuse(o, "the copy beside it has a symbolic size");
+    if (!staged_count(c.axis, c.amount)) return "the copy beside it has a symbolic size";
   const int64_t room = room_for(o.axis, staged);
   if (*count > room || staged_bytes(o.axis, o.amount) > room)
-    refuse(o, fmt::format("a copy of {} elements exceeds the {} bytes of fast memory left", *count,
-                       room));
+    return fmt::format("a copy of {} elements exceeds the {} bytes of fast memory left", *count,
+               room);
+  return {};
 }
 
 int64_t Tiling::room_for(int operand, const std::vector<Opt>& staged) const {
@@ -323,12 +325,12 @@ bool Tiling::is_repeated(const TilePart& loop, const Operand& operand) const {
   });
 }
 
-void Tiling::check_ahead(const Opt& o) const {
-  if (o.amount < 1 || o.amount > 2) refuse(o, "1 or 2 places are possible");
+std::string Tiling::check_ahead(const Opt& o) const {
+  if (o.amount < 1 || o.amount > 2) return "1 or 2 places are possible";
   const auto staged = std::ranges::find(staged_, o.axis, &Opt::axis);
-  if (staged == staged_.end()) refuse(o, "the operand is not staged");
-  if (contains(ahead_, o.axis, &Opt::axis)) refuse(o, "it is loaded ahead already");
-  if (!has_invocations()) refuse(o, "one invocation makes the copy");
+  if (staged == staged_.end()) return "the operand is not staged";
+  if (contains(ahead_, o.axis, &Opt::axis)) return "it is loaded ahead already";
+  if (!has_invocations()) return "one invocation makes the copy";
   const Operand& operand = operands()[size_t(o.axis)];
   const std::vector<TilePart> parts = tile_parts(operand, staged->amount);
   const TilePart* loop = nullptr;
@@ -336,22 +338,23 @@ void Tiling::check_ahead(const Opt& o) const {
     if (is_loop(p.part.kind) && !p.inside) loop = &p;
   }
   if (!loop || !loop->reduced || !loop->walks)
-    refuse(o, "no loop of the reduction makes a next copy");
-  if (!loop->part.size->is_const()) refuse(o, "the loop around the copy has a symbolic size");
+    return "no loop of the reduction makes a next copy";
+  if (!loop->part.size->is_const()) return "the loop around the copy has a symbolic size";
   if (is_repeated(*loop, operand))
-    refuse(o, "the reduction repeats its products, beginning with the first copy each time");
+    return "the reduction repeats its products, beginning with the first copy each time";
   for (const TilePart& p : parts) {
     if (!p.reduced || !is_loop(p.part.kind) || p.axis == loop->axis) continue;
     const bool between =
         p.inside ? folds_inside(loop->axis, p.axis) : folds_inside(p.axis, loop->axis);
-    if (between) refuse(o, "a reduction around or inside makes the next copy another one");
+    if (between) return "a reduction around or inside makes the next copy another one";
   }
   if (!copied_together(*staged_count(o.axis, staged->amount),
                        target_.held_bytes(staged_type(operand)), local_size()))
-    refuse(o, "each invocation copies more than its registers hold");
+    return "each invocation copies more than its registers hold";
   const int64_t bytes = staged_bytes(o.axis, staged->amount) * o.amount;
   if (const int64_t room = room_for(o.axis, staged_); bytes > room)
-    refuse(o, fmt::format("{} bytes of copies exceed the {} of fast memory left", bytes, room));
+    return fmt::format("{} bytes of copies exceed the {} of fast memory left", bytes, room);
+  return {};
 }
 
 }  // namespace tuff::kernel

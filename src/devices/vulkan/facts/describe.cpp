@@ -91,12 +91,7 @@ Target make_target(const Facts& f) {
   t.vector_bytes = quirks.access_bytes ? quirks.access_bytes : 16;
   t.max_submission_ns = submission_ns(f.software());
   t.launch_cost_ns = f.software() ? 40000 : 5000;
-  // lavapipe (Mesa 22.3) loops over the lanes for each component: about 50 cycles, from what
-  // register tiles of 8x8 and 16x16 reach by address (8.6 and 16 GFLOP/s on two cores);
-  // a multiply-add of a subgroup takes one.
-  t.load_cost = f.software() ? 48 : 1;
-  t.component_bytes = f.software() ? 8 : 4;
-  t.shared_load_cost = f.software() || quirks.shared_in_main_memory ? 0 : 1;
+  t.has_fast_shared = !quirks.shared_in_main_memory;
   t.matrix_shapes = usable_shapes(f);
   t.features = make_features(f.caps);
   return t;
