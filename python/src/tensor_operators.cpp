@@ -145,15 +145,15 @@ Index index_from(py::handle item) {
   if (item.is_none()) return indexing::None;
   if (item.is(py::handle(Py_Ellipsis))) return indexing::Ellipsis;
   if (py::isinstance<Tensor>(item)) return item.cast<Tensor>();
-  const auto end = [](py::handle bound) -> std::optional<int64_t> {
+  const auto end = [](py::handle bound) -> std::optional<Size> {
     if (bound.is_none()) return {};
-    const std::optional<Size> s = size_from(bound);
+    std::optional<Size> s = size_from(bound);
     if (!s) throw py::type_error("slices of tensors have whole numbers or nothing at their ends");
-    return int64_t(*s);
+    return s;
   };
   if (py::isinstance<py::slice>(item))
     return indexing::Slice{end(item.attr("start")), end(item.attr("stop")),
-                           end(item.attr("step")).value_or(1)};
+                           int64_t(end(item.attr("step")).value_or(1))};
   if (PyBool_Check(item.ptr()))
     throw InvalidArgument("index: a bool is no position; use None for a new axis");
   if (const auto at = size_from(item)) return int64_t(*at);

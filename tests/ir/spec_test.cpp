@@ -97,6 +97,8 @@ std::vector<Illegal> illegal_graphs() {
        make(Op::Assign, DType::F32, {make(Op::Neg, DType::F32, {x}), x})},
       {"an Assign's target is no Buffer", kFloorTensor,
        make(Op::Assign, DType::F32, {reshape(make(Op::Neg, DType::F32, {x}), {8}), memory()})},
+      {"an Assign's argument is no part", kFloorTensor,
+       make(Op::Assign, DType::F32, {memory(0), memory(1)}, int64_t(1))},
       {"Index takes (param | shared, offset[, gate])", kFloorKernel, index(f32(1), at)},
       {"Index takes (param | shared, offset[, gate])", kFloorKernel,
        make(Op::Index, DType::F32, {memory()})},
