@@ -59,6 +59,10 @@ void measure(const std::string& device, int64_t megabytes) {
     step({seen[size_t(i) % seen.size()], row});
     detail::wait_for({cache});
   });
+  if (cache.sum().item() != double(8 * kWidth)) {
+    std::fprintf(stderr, "the rows are not what was written\n");
+    std::exit(1);
+  }
   const double eager = median_us([&](int i) {
     put_row(cache, 100 * (i % 8) + 99, row);
     detail::wait_for({cache});

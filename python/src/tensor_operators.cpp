@@ -238,8 +238,10 @@ void bind_indexing(TensorClass& c) {
       "elements a mask of bools picks depends on data, so it is computed at once: inside a Jit use "
       "where() or masked_fill().");
   c.def("__setitem__", &put_in_place, arg("indices"), arg("value"),
-        "Replaces what the indices pick, in place: memory is written, what is still to be computed "
-        "becomes the result, with its gradients. x[0, 1] = 2 changes x; x[0][1] = 2 does not.");
+        "Replaces what the indices pick, in place: memory is written, and no more of it than the "
+        "range of each axis that numbers and slices pick; what is still to be computed becomes the "
+        "result, with its gradients. x[0, 1] = 2 changes x; x[0][1] = 2 does not. Slices of "
+        "numbers may have ends that vary inside a Jit: cache[n - 1:n] = row.");
   c.def("index_put", &put, arg("indices"), arg("value"),
         "A copy with what the indices pick replaced; the value is broadcast and cast.");
   c.def("nonzero", &nonzero, "Where elements are not 0: (count, axes) of int32.");
