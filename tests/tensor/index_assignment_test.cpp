@@ -205,6 +205,22 @@ TEST_P(IndexAssignment, AJitKeepsWhatStandsAroundAPart) {
   }
 }
 
+// The rest still is what the argument made it.
+TEST_P(IndexAssignment, AJitDoesNotReadAfterAPartWhatDependsOnItsArgument) {
+  Jit step([&](const std::vector<Tensor>& in) {
+    Tensor own = Tensor::zeros({2}, options()).realize();
+    own.index_put_({Slice{0, 1}}, in[0]);
+    own.realize();
+    own.index_put_({Slice{1, 2}}, 5);
+    own.realize();
+    EXPECT_EQ(own.to_vector<float>(), (Floats{7, 5}));
+    return std::vector<Tensor>{own * 2};
+  });
+  const Tensor x = Tensor::full({1}, 7, options()).realize();
+  step({x});
+  EXPECT_THROW(step({x}), InvalidArgument);
+}
+
 TEST_P(IndexAssignment, AJitWritesAPartOfItsArgument) {
   Jit step([&](const std::vector<Tensor>& in) {
     Tensor x = in[0];
