@@ -33,15 +33,9 @@ Tensor Attention::operator()(const Tensor& x, bool masked) const {
 }
 
 CachePlace::CachePlace(int64_t rows, const Size& length, int64_t context, const std::string& device)
-    : length(length) {
+    : first(length - rows), length(length) {
+  if (rows == 1) return;
   const Tensor positions = Tensor::arange(0, context, 1, {DType::I32, device});
-  const Size first = length - rows;
-  if (rows == 1) {
-    here = positions.unsqueeze(1) == first;
-    return;
-  }
-  here = ((positions >= first) & (positions < length)).unsqueeze(1);
-  row = (positions - first).clamp(0, rows - 1);
   visible = positions.narrow(0, 0, length) <=
             Tensor::arange(0, rows, 1, {DType::I32, device}).unsqueeze(1) + first;
 }
@@ -55,9 +49,7 @@ Tensor Attention::next(const Tensor& x, KeyValues& cache, const CachePlace& plac
         .transpose(0, 1);  // (heads, rows, C / heads)
   };
   auto put = [&](Tensor& into, const Tensor& rows_by_head) {
-    const Tensor placed =
-        place.row.defined() ? rows_by_head.index_select(1, place.row) : rows_by_head;
-    into.assign(Tensor::where(place.here, placed, into));
+    into.index_put_({indexing::Slice{}, indexing::Slice{place.first, place.length}}, rows_by_head);
     return into.narrow(1, 0, place.length);
   };
   const Tensor keys = put(cache.keys, by_head(parts[1]));

@@ -21,10 +21,8 @@ struct KeyValues {
 struct CachePlace {
   // The last `rows` of `length` positions, at most `context`.
   CachePlace(int64_t rows, const Size& length, int64_t context, const std::string& device);
-  Size length;
-  Tensor here;     // (context, 1): true at these positions
-  Tensor row;      // (context): which row stands there; undefined for one row
-  Tensor visible;  // (rows, length): none sees what follows it; undefined for one row
+  Size first, length;  // from the first of them on, to the end of the text
+  Tensor visible;      // (rows, length): none sees what follows it; undefined for one row
 };
 
 struct Attention {

@@ -26,7 +26,7 @@ std::vector<double> Expectation::evaluate(const Node& n) {
     case Op::Contiguous:
     case Op::Detach:
     case Op::Copy: return source(n, 0);
-    case Op::Assign: return source(n, 1);
+    case Op::Assign: return assigned(n);
     case Op::Reduce: return reduced(n);
     default: break;
   }
@@ -40,6 +40,14 @@ std::vector<double> Expectation::evaluate(const Node& n) {
   const std::vector<int64_t> from = values_.source_elements(n);
   for (size_t i = 0; i < from.size(); i++)
     out[i] = from[i] >= 0 ? source(n, 0)[size_t(from[i])] : 0;
+  return out;
+}
+
+std::vector<double> Expectation::assigned(const Node& n) {
+  if (!assigned_part(n)) return source(n, 1);
+  std::vector<double> out = source(n, 0);
+  const std::vector<int64_t> to = values_.assigned_elements(n);
+  for (size_t i = 0; i < to.size(); i++) out[size_t(to[i])] = source(n, 1)[i];
   return out;
 }
 

@@ -29,6 +29,7 @@ class Expectation {
 
  private:
   std::vector<double> evaluate(const ir::Node& n);
+  std::vector<double> assigned(const ir::Node& n);
   std::vector<double> elementwise(const ir::Node& n);
   std::vector<double> reduced(const ir::Node& n);
   const std::vector<double>& source(const ir::Node& n, size_t i) const {

@@ -62,6 +62,10 @@ UOp assigned(const Roots& x, const std::string&) {
   return ir::make(Op::Assign, x[0]->dtype, {x[0], ir::flip(x[1], {0})});
 }
 
+UOp part_assigned(const Roots& x, const std::string&) {
+  return ir::make(Op::Assign, x[0]->dtype, {x[0], ir::flip(x[1], {0})}, ir::Pairs{{1, 3}, {2, 4}});
+}
+
 UOp iota_of(const Roots& x, const std::string& device) {
   return stored(ir::iota(100, x[0]->dtype), device);
 }
@@ -74,15 +78,18 @@ UOp constant_of(const Roots& x, const std::string& device) {
 // What places or takes more than one operand.
 struct PlaceRow {
   Op op;
+  const char* shape_name;
   std::vector<IntVec> shapes;  // of the operands
   UOp (*place)(const Roots& x, const std::string& device);
 };
 
 const std::vector<PlaceRow>& placement_rows() {
-  static const std::vector<PlaceRow> table = {{Op::Copy, {{3, 5}}, copied_back},
-                                              {Op::Assign, {{3, 5}, {3, 5}}, assigned},
-                                              {Op::Iota, {{1}}, iota_of},
-                                              {Op::Const, {{1}}, constant_of}};
+  static const std::vector<PlaceRow> table = {
+      {Op::Copy, "odd", {{3, 5}}, copied_back},
+      {Op::Assign, "odd", {{3, 5}, {3, 5}}, assigned},
+      {Op::Assign, "part", {{3, 5}, {2, 2}}, part_assigned},
+      {Op::Iota, "odd", {{1}}, iota_of},
+      {Op::Const, "odd", {{1}}, constant_of}};
   return table;
 }
 
@@ -115,7 +122,7 @@ void append_movement_cases(std::vector<Case>& out) {
   for (const PlaceRow& r : placement_rows()) {
     for (const DType t : memory_dtypes()) {
       if (r.op == Op::Iota && t == DType::Bool) continue;  // counts are numbers
-      out.push_back(new_case(r.op, "odd", r.shapes, t));
+      out.push_back(new_case(r.op, r.shape_name, r.shapes, t));
       out.back().build = [place = r.place](const Roots& x, const std::string& device) -> Roots {
         return {place(x, device)};
       };

@@ -439,18 +439,43 @@ class Builder {
   }
   UOp assigned() {
     UOp& version = one_of(versions_);
-    UOp value = fitted(maybe(3) ? version : any(), version->shape);
+    const UOp target = maybe(4) ? reshape(reshaped(version), version->shape) : version;
+    const Arg part = maybe(2) ? Arg(random_part(version->shape)) : Arg();
+    const Pairs* pairs = std::get_if<Pairs>(&part);
+    const Shape shape = pairs ? shrink(version, *pairs)->shape : version->shape;
+    UOp value = fitted(value_to_assign(version, pairs), shape);
     value = cast(value, version->dtype);
     if (maybe(2)) value = alu(Op::Add, {value, scalar(version->dtype)});
-    if (maybe(4)) value = fitted(flipped(value), version->shape);
-    if (!(value->shape == version->shape)) return {};
+    if (maybe(4)) value = fitted(flipped(value), shape);
+    if (!(value->shape == shape)) return {};
     if (!value->device)
       value = make(Op::Contiguous, value->dtype, {value}, Placement{{options_.device}});
-    const UOp target = maybe(4) ? reshape(reshaped(version), version->shape) : version;
-    const UOp next = make(Op::Assign, version->dtype, {target, value});
+    const UOp next = make(Op::Assign, version->dtype, {target, value}, part);
     if (!acceptable(next)) return {};
     version = next;
     return next;
+  }
+  // Memory often gets what was there before: in the same place, or in another.
+  UOp value_to_assign(const UOp& version, const Pairs* part) {
+    if (!maybe(3)) return any();
+    return part && maybe(2) ? shrink(version, *part) : version;
+  }
+  // Some of each axis, from a number or the variable on.
+  Pairs random_part(const Shape& shape) {
+    Pairs p;
+    bool varies = variable_ && maybe(2);
+    for (const Dim& d : shape) {
+      const int64_t room = d.value() - (varies ? variable_->max : 0);
+      if (varies && room > 0) {
+        p.push_back({Dim(variable_), Dim(variable_) + Dim(1 + pick(room))});
+        varies = false;
+        continue;
+      }
+      const int64_t begin = maybe(3) ? 0 : pick(d.value() + 1);
+      const int64_t end = maybe(3) ? d.value() : begin + pick(d.value() - begin + 1);
+      p.push_back({Dim(begin), Dim(end)});
+    }
+    return p;
   }
 
   // ---- what is kept ----------------------------------------------------------------------------

@@ -125,9 +125,10 @@ enum class FanMode { In, Out };
 /// Pieces of Tensor::index, under the names that libtorch gives them.
 namespace indexing {
 
-/// start:stop:step of NumPy; negative values count from the end.
+/// start:stop:step of NumPy; negative values count from the end. Ends may vary inside a Jit, with
+/// a step of 1 or -1.
 struct Slice {
-  std::optional<int64_t> start = {}, stop = {};
+  std::optional<Size> start = {}, stop = {};
   int64_t step = 1;
 };
 /// A new axis of extent 1.

@@ -259,9 +259,14 @@ class Tensor {
   /// suits rows, not millions of single elements. ShapeError for a value that does not broadcast.
   Tensor index_put(const std::vector<Index>& indices, const Tensor& value) const;
   Tensor index_put(const std::vector<Index>& indices, Number value) const;
-  /// The same in place. Memory is written as assign() does; what is still to be computed becomes
-  /// the result, so that gradients flow as with index_put(). A part that was taken before, x[0], is
-  /// a tensor of its own: x.index_put_({0, 1}, v) changes x, x[0].index_put_({1}, v) does not.
+  /// The same in place. Memory is written as assign() does, but no more of it than the range of each
+  /// axis that numbers and slices pick (all of an axis that a mask or an integer tensor indexes):
+  /// a row costs the same in a tensor of 1 GB as in one of 1 MB, also where a slice's ends vary
+  /// inside a Jit. Other tensors that still want the old contents are computed first, and those that
+  /// are nothing but this memory, such as x.reshape(...), get a copy of it. What is still to be
+  /// computed becomes the result, so that gradients flow as with index_put(). A part that was taken
+  /// before, x[0], is a tensor of its own: x.index_put_({0, 1}, v) changes x,
+  /// x[0].index_put_({1}, v) and x[0].assign(v) do not.
   /// InvalidArgument for a tensor with requires_grad, except under a NoGradGuard.
   Tensor& index_put_(const std::vector<Index>& indices, const Tensor& value);
   Tensor& index_put_(const std::vector<Index>& indices, Number value);
@@ -439,7 +444,8 @@ class Tensor {
   /// The value, without gradient; of the same memory where there is one.
   Tensor detach() const;
   Tensor to(const std::string& device) const;
-  /// A new version of this tensor's buffer: reads asked for before see the old contents.
+  /// A new version of this tensor's buffer: reads asked for before see the old contents. Of a part,
+  /// x[0], that is memory of its own; index_put_() writes a part of x.
   /// InvalidArgument for a tensor that has requires_grad, while gradients are on.
   Tensor& assign(const Tensor& value);
   /// Gradients of this scalar (or weighted by `gradient`) are added to .grad of every live tensor
@@ -494,7 +500,7 @@ class Index {
  public:
   Index(int value) : value_(int64_t(value)) {}
   Index(int64_t value) : value_(value) {}
-  Index(indexing::Slice slice) : value_(slice) {}
+  Index(indexing::Slice slice) : value_(std::move(slice)) {}
   Index(indexing::NoneType none) : value_(none) {}
   Index(indexing::EllipsisType ellipsis) : value_(ellipsis) {}
   Index(Tensor positions) : value_(std::move(positions)) {}

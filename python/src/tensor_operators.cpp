@@ -145,15 +145,15 @@ Index index_from(py::handle item) {
   if (item.is_none()) return indexing::None;
   if (item.is(py::handle(Py_Ellipsis))) return indexing::Ellipsis;
   if (py::isinstance<Tensor>(item)) return item.cast<Tensor>();
-  const auto end = [](py::handle bound) -> std::optional<int64_t> {
+  const auto end = [](py::handle bound) -> std::optional<Size> {
     if (bound.is_none()) return {};
-    const std::optional<Size> s = size_from(bound);
+    std::optional<Size> s = size_from(bound);
     if (!s) throw py::type_error("slices of tensors have whole numbers or nothing at their ends");
-    return int64_t(*s);
+    return s;
   };
   if (py::isinstance<py::slice>(item))
     return indexing::Slice{end(item.attr("start")), end(item.attr("stop")),
-                           end(item.attr("step")).value_or(1)};
+                           int64_t(end(item.attr("step")).value_or(1))};
   if (PyBool_Check(item.ptr()))
     throw InvalidArgument("index: a bool is no position; use None for a new axis");
   if (const auto at = size_from(item)) return int64_t(*at);
@@ -238,8 +238,10 @@ void bind_indexing(TensorClass& c) {
       "elements a mask of bools picks depends on data, so it is computed at once: inside a Jit use "
       "where() or masked_fill().");
   c.def("__setitem__", &put_in_place, arg("indices"), arg("value"),
-        "Replaces what the indices pick, in place: memory is written, what is still to be computed "
-        "becomes the result, with its gradients. x[0, 1] = 2 changes x; x[0][1] = 2 does not.");
+        "Replaces what the indices pick, in place: memory is written, and no more of it than the "
+        "range of each axis that numbers and slices pick; what is still to be computed becomes the "
+        "result, with its gradients. x[0, 1] = 2 changes x; x[0][1] = 2 does not. Slices of "
+        "numbers may have ends that vary inside a Jit: cache[n - 1:n] = row.");
   c.def("index_put", &put, arg("indices"), arg("value"),
         "A copy with what the indices pick replaced; the value is broadcast and cast.");
   c.def("nonzero", &nonzero, "Where elements are not 0: (count, axes) of int32.");

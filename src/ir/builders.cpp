@@ -178,6 +178,14 @@ UOp flip(const UOp& x, const IntVec& axes) {
   }
   return axes.empty() ? x : make(Op::Flip, x->dtype, {x}, axes);
 }
+UOp put(const UOp& x, const Pairs& part, const UOp& value) {
+  if (value->shape == x->shape) return value;
+  Pairs around;
+  for (size_t i = 0; i < part.size(); i++)
+    around.push_back({part[i].a, x->shape[i] - part[i].b});
+  const UOp yes = expand(reshape(bool_const(true), Shape(part.size(), Dim(1))), value->shape);
+  return where(pad(yes, around), pad(value, around), x);
+}
 UOp sink(std::span<const UOp> roots) { return make(Op::Sink, DType::Void, roots); }
 
 namespace {

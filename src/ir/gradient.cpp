@@ -106,8 +106,14 @@ Grads flip_row(const UOp& u, const UOp& g) { return {flip(g, u->get<IntVec>())};
 Grads copy_row(const UOp& u, const UOp& g) {
   return {make(Op::Copy, g->dtype, {g}, Placement{{device_of(u->src(0))}})};
 }
-// Assign passes its value through; what the buffer held before no longer matters.
-Grads assign_row(const UOp&, const UOp& g) { return {UOp(), g}; }
+// Assign passes its value through; what the buffer held before matters only around a part.
+Grads assign_row(const UOp& u, const UOp& g) {
+  const Pairs* part = assigned_part(*u);
+  if (!part) return {UOp(), g};
+  const UOp& value = u->src(1);
+  const UOp nothing = expand(reshape(zero(u), Shape(part->size(), Dim(1))), value->shape);
+  return {put(g, *part, nothing), shrink(g, *part)};
+}
 
 // For each factor of a product over axes the product of the others. Division by the factor gives it
 // unless there are zeros: with one, only the zero itself gets the product of the rest; with more,

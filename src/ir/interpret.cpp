@@ -105,7 +105,7 @@ HostArray Evaluation::evaluate(const Node& n) const {
     case Op::Contiguous:
     case Op::Detach:
     case Op::Copy: return src(n, 0);
-    case Op::Assign: return src(n, 1);
+    case Op::Assign: return assigned(n);
     default: break;
   }
   if (is_movement(n.op)) return moved(n);
@@ -134,13 +134,33 @@ HostArray Evaluation::elementwise(const Node& n) const {
   return a;
 }
 
-// What stands before the source along each axis: of Pad and Shrink.
+// What stands before the source along each axis: of Pad, Shrink and the part of an Assign.
 IntVec Evaluation::begins(const Node& n) const {
   Shape first;
-  if (n.op == Op::Pad || n.op == Op::Shrink) {
+  if (n.op == Op::Pad || n.op == Op::Shrink || assigned_part(n)) {
     for (const DimPair& p : n.get<Pairs>()) first.push_back(p.a);
   }
   return extents(first);
+}
+
+std::vector<int64_t> Evaluation::assigned_elements(const Node& n) const {
+  const IntVec whole = extents(n.shape), part = extents(n.src(1)->shape), begin = begins(n);
+  std::vector<int64_t> out(size_t(product(part)));
+  Odometer o(part);
+  for (size_t i = 0; i < out.size(); i++, o.next()) {
+    IntVec at = o.index();
+    for (size_t d = 0; d < begin.size(); d++) at[d] += begin[d];
+    out[i] = flat(at, whole);
+  }
+  return out;
+}
+
+HostArray Evaluation::assigned(const Node& n) const {
+  if (!assigned_part(n)) return src(n, 1);
+  HostArray a = src(n, 0);
+  const std::vector<int64_t> to = assigned_elements(n);
+  for (size_t i = 0; i < to.size(); i++) set(a, to[i], src(n, 1).at(int64_t(i)));
+  return a;
 }
 
 namespace {

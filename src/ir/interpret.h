@@ -38,7 +38,9 @@ class Evaluation {
   // For every element of a movement op's result the source element it is, or -1 in padding.
   // For every element of a Reduce's source the element of the result it goes to.
   std::vector<int64_t> source_elements(const Node& movement) const;
+  // For every element of an Assign's value the element of the target it goes to.
   std::vector<int64_t> reduced_elements(const Node& reduce) const;
+  std::vector<int64_t> assigned_elements(const Node& assign) const;
 
  private:
   HostArray evaluate(const Node& n) const;
@@ -47,6 +49,7 @@ class Evaluation {
   HostArray elementwise(const Node& n) const;
   HostArray moved(const Node& n) const;
   HostArray reduced(const Node& n) const;
+  HostArray assigned(const Node& n) const;
   const HostArray& src(const Node& n, size_t i) const { return values_.at(n.src(i).get()); }
   IntVec begins(const Node& n) const;
 

@@ -45,13 +45,13 @@ Shape padded(const Shape& s, const Pairs& p) {
   return out;
 }
 
-Shape shrunk(const Shape& s, const Pairs& p) {
-  require_rank("shrink", s, p.size());
+Shape shrunk(const char* what, const Shape& s, const Pairs& p) {
+  require_rank(what, s, p.size());
   Shape out;
   for (size_t i = 0; i < s.size(); i++) {
     const Dim size = p[i].b - p[i].a;
     if (p[i].a.uop()->min < 0 || p[i].b.max() > s[i].max() || size.uop()->min < 0) {
-      fail<ShapeError>("shrink: part {}..{} is not inside axis {} of {}", p[i].a.max(),
+      fail<ShapeError>("{}: part {}..{} is not inside axis {} of {}", what, p[i].a.max(),
                        p[i].b.max(), i, to_string(s));
     }
     out.push_back(size);
@@ -67,6 +67,13 @@ Shape reduced(const Shape& s, const ReduceArg& r) {
     out[a] = Dim(1);
   }
   return out;
+}
+
+const Shape& assigned(const Shape& target, const Shape& value, const Pairs* part) {
+  const Shape stored = part ? shrunk("assign", target, *part) : target;
+  if (!(stored == value))
+    fail<ShapeError>("assign: shapes differ: {} = {}", to_string(stored), to_string(value));
+  return target;
 }
 
 Shape elementwise(Op op, std::span<const UOp> src) {
@@ -99,14 +106,11 @@ Shape derive_shape(Op op, std::span<const UOp> src, const Arg& arg) {
     case Op::Permute: return permuted(src[0]->shape, std::get<IntVec>(arg));
     case Op::Expand: return expanded(src[0]->shape, std::get<Shape>(arg));
     case Op::Pad: return padded(src[0]->shape, std::get<Pairs>(arg));
-    case Op::Shrink: return shrunk(src[0]->shape, std::get<Pairs>(arg));
+    case Op::Shrink: return shrunk("shrink", src[0]->shape, std::get<Pairs>(arg));
     case Op::Flip: return src[0]->shape;
     case Op::Reduce: return reduced(src[0]->shape, std::get<ReduceArg>(arg));
     case Op::Assign:
-      if (!(src[0]->shape == src[1]->shape))
-        fail<ShapeError>("assign: shapes differ: {} = {}", to_string(src[0]->shape),
-                         to_string(src[1]->shape));
-      return src[0]->shape;
+      return assigned(src[0]->shape, src[1]->shape, std::get_if<Pairs>(&arg));
     case Op::Contiguous:
     case Op::Detach:
     case Op::Copy: return src[0]->shape;

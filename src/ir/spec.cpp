@@ -36,6 +36,7 @@ const char* tensor_fault(const Node& n) {
     const Node* t = n.src(0).get();
     while (t->op == Op::Reshape || t->op == Op::Assign) t = t->src(0).get();
     if (t->op != Op::Buffer && t->op != Op::Param) return "an Assign's target is no Buffer";
+    if (n.arg.index() != 0 && !assigned_part(n)) return "an Assign's argument is no part";
   }
   return nullptr;
 }

@@ -249,6 +249,12 @@ UOp expand(const UOp& x, const Shape& shape);
 UOp pad(const UOp& x, const Pairs& pairs);
 UOp shrink(const UOp& x, const Pairs& pairs);
 UOp flip(const UOp& x, const IntVec& axes);
+// x with `value` in the place of shrink(x, part).
+UOp put(const UOp& x, const Pairs& part, const UOp& value);
+// The part that an Assign stores its value in; null where that is all, and for other ops.
+inline const Pairs* assigned_part(const Node& n) {
+  return n.op == Op::Assign ? std::get_if<Pairs>(&n.arg) : nullptr;
+}
 UOp sink(std::span<const UOp> roots);
 
 // Index/bool arithmetic that reads as algebra; through alu(), so constants fold.

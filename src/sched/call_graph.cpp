@@ -106,6 +106,10 @@ bool CallGraph::separated(std::span<const uint32_t> members, uint32_t c) const {
   return false;
 }
 
+bool CallGraph::waits(uint32_t c, std::span<const uint32_t> members) const {
+  return std::ranges::any_of(members, [&](uint32_t m) { return ancestors_[c].has(m); });
+}
+
 void CallGraph::contract(std::span<const uint32_t> members) {
   const size_t n = ancestors_.size();
   CallSet own(n), all(n);

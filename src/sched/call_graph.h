@@ -54,6 +54,8 @@ class CallGraph {
 
   // Whether a call outside the members stands between them and c.
   bool separated(std::span<const uint32_t> members, uint32_t c) const;
+  // Whether c waits for one of the members.
+  bool waits(uint32_t c, std::span<const uint32_t> members) const;
   // From now on what waits for one member waits for all, and for all that they wait for.
   void contract(std::span<const uint32_t> members);
   // An order of the groups: head[c] stands for the group of c. Each comes after what its members

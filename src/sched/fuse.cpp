@@ -192,7 +192,8 @@ class Planner {
       const Op op = node(i).op;
       if (op == Op::Contiguous || op == Op::Copy) realize(i);
       if (is_transfer(node(i))) realize(p_.position.at(strip_reshapes(node(i).src(0).get())));
-      if (op == Op::Assign) realize(p_.position.at(strip_reshapes(node(i).src(1).get())));
+      if (op == Op::Assign && !assigned_part(node(i)))
+        realize(p_.position.at(strip_reshapes(node(i).src(1).get())));
     }
   }
 
@@ -434,10 +435,14 @@ class Planner {
   }
 
   // A realized value is stored straight into the Storage it is assigned to, unless it is a sink
-  // too.
+  // too. What is assigned to a part is computed by the kernel that stores it.
   void claim_assigns() {
     for (uint32_t i = 0; i < p_.nodes.size(); i++) {
       if (node(i).op != Op::Assign) continue;
+      if (assigned_part(node(i))) {
+        p_.stored_by[i] = int32_t(i);
+        continue;
+      }
       const uint32_t v = p_.position.at(strip_reshapes(node(i).src(1).get()));
       const bool free = p_.realized[v] && p_.stores_for[v] == kNone && p_.sink_number[v] == kNone &&
                         node(v).op != Op::Assign && node(v).dtype == node(i).dtype;

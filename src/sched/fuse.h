@@ -37,6 +37,8 @@ struct FusePlan {
     while (ir::is_movement(nodes[i]->op) && !realized[i]) i = src[src_begin[i]];
     return i;
   }
+  // The Assign whose contents one to a part keeps around it, or the Buffer.
+  uint32_t version_before(uint32_t part) const { return base(src[src_begin[part]]); }
   // The device that a root's call runs on or copies to.
   const std::string& device_of(uint32_t i) const;
   // Has a call of its own.

@@ -25,6 +25,13 @@ struct Draft {
   std::vector<uint32_t> after;  // drafts whose results or reads it must follow
 };
 
+// An Assign to a part as a version of memory: its root, and the slots of the version before, which
+// it keeps around the part, and of the Storage.
+struct PartVersion {
+  uint32_t root;
+  int32_t before, storage;
+};
+
 class Linearizer {
  public:
   Linearizer(const FusePlan& plan, const std::vector<Storage*>& inputs, const TargetOf& target_of)
@@ -80,9 +87,27 @@ class Linearizer {
       }
       if (n.op != Op::Assign) continue;
       slot_of_[i] = slot_of_[plan_.stored_by[i]];
+      if (assigned_part(n)) {
+        add_version(i);
+        continue;
+      }
       const uint32_t target = plan_.position.at(strip_reshapes(n.src(0).get()));
       storage_slot_[plan_.stored_by[i]] = slot_of_[target];
     }
+  }
+
+  // Parts are stored in the Storage itself; readers of a version that would come too late read a
+  // copy.
+  void add_version(uint32_t i) {
+    const int32_t before = slot_of_[plan_.version_before(i)];
+    const auto earlier = target_.find(before);
+    const int32_t storage = earlier == target_.end() ? before : earlier->second;
+    versions_.push_back({i, before, storage});
+    target_[slot_of_[i]] = storage;
+  }
+  const PartVersion* version_of(uint32_t root) const {
+    const auto it = std::ranges::find(versions_, root, &PartVersion::root);
+    return it == versions_.end() ? nullptr : &*it;
   }
 
   // Row reductions over the same rows become one kernel: the later one computes the earlier inside.
@@ -112,6 +137,7 @@ class Linearizer {
     }
     if (auto it = storage_slot_.find(r); it != storage_slot_.end() && in_place)
       spec.in_place_slot = it->second;
+    if (const PartVersion* v = version_of(r); v && in_place) spec.in_place_slot = v->before;
     return spec;
   }
 
@@ -122,9 +148,32 @@ class Linearizer {
       const uint32_t from = plan_.position.at(strip_reshapes(node(r).src(0).get()));
       d.call.kind = CallKind::Copy;
       d.call.args = {uint32_t(slot_of_[r]), uint32_t(slot_of_[from])};
+    } else if (assigned_part(node(r))) {
+      return add_part(r);
     } else {
       form_kernel(r, d, true);
     }
+    drafts_.push_back(std::move(d));
+  }
+
+  // Where the value is of other elements of what is overwritten, it is computed before any is.
+  void add_part(uint32_t r) {
+    const Kernel whole = rangeify(plan_, spec_of(r, true));
+    if (!whole.in_place_conflict) return add_kernel(r, whole);
+    KernelSpec spec = spec_of(r, false);
+    spec.value_slot =
+        new_slot(node(plan_.sources(r)[1]), plan_.device_of(r), BufferOrigin::Temp, 0);
+    for (const PartStep step : {PartStep::Value, PartStep::Store}) {
+      spec.part_step = step;
+      add_kernel(r, rangeify(plan_, spec));
+    }
+  }
+  void add_kernel(uint32_t r, const Kernel& k) {
+    Draft d;
+    d.in_place = k.in_place;
+    d.call.device = plan_.device_of(r);
+    d.call.ast = k.ast;
+    d.call.args = k.args;
     drafts_.push_back(std::move(d));
   }
 
@@ -165,6 +214,7 @@ class Linearizer {
   bool is_stable(uint32_t slot) const {
     if (out_.buffers[slot].origin == BufferOrigin::Output) return true;
     if (out_.buffers[slot].origin != BufferOrigin::Input) return false;
+    if (contains(versions_, int32_t(slot), &PartVersion::storage)) return false;
     return std::none_of(storage_slot_.begin(), storage_slot_.end(),
                         [&](const auto& s) { return s.second == int32_t(slot); });
   }
@@ -185,6 +235,9 @@ class Linearizer {
       for (size_t k = c.output_count; k < c.args.size(); k++) {
         if (writer[c.args[k]] != kNone) connect(uint32_t(writer[c.args[k]]), d);
       }
+    }
+    for (const PartVersion& v : versions_) {
+      if (writer[v.before] != kNone) connect(uint32_t(writer[v.before]), writer[slot_of_[v.root]]);
     }
     writer_ = std::move(writer);
   }
@@ -214,6 +267,7 @@ class Linearizer {
     };
     for (const UOp& s : plan_.sinks) add(slot_of_[sink_position(s)]);
     for (const auto& [root, storage] : storage_slot_) add(slot_of_[root]);
+    for (const PartVersion& v : versions_) add(slot_of_[v.root]);
     for (uint32_t d : final_copies_) out.push_back(d);
     return out;
   }
@@ -223,11 +277,12 @@ class Linearizer {
     return slot_of_[below] != kNone ? below : plan_.position.at(s.get());
   }
 
-  // Readers of a Storage's old contents among the calls that will run.
+  // Readers of contents that will be overwritten among the calls that will run.
   std::map<int32_t, std::vector<uint32_t>> old_readers() const {
     const std::vector<uint8_t> needed = ancestors(required());
     std::map<int32_t, std::vector<uint32_t>> readers;
     for (const auto& [root, storage] : storage_slot_) readers[storage];
+    for (const PartVersion& v : versions_) readers[v.before];
     for (uint32_t d = 0; d < drafts_.size(); d++) {
       const Call& c = drafts_[d].call;
       for (size_t k = c.output_count; needed[d] && k < c.args.size(); k++) {
@@ -262,6 +317,43 @@ class Linearizer {
       }
       copy_at_end(k, root, storage, old);
     }
+    for (const PartVersion& v : versions_) order_version(v, readers[v.before]);
+  }
+
+  // Readers of the version before come first, or have a copy.
+  void order_version(const PartVersion& v, const std::vector<uint32_t>& readers) {
+    const auto k = uint32_t(writer_[slot_of_[v.root]]);
+    std::vector<uint32_t> late;
+    for (uint32_t r : readers) {
+      if (r == k) continue;
+      if (ancestors({&r, 1})[k])
+        late.push_back(r);
+      else
+        connect(r, k);
+    }
+    if (late.empty()) return;
+    const BufferSlot& before = out_.buffers[v.before];
+    const auto copy = uint32_t(drafts_.size());
+    const int32_t slot = kept_copy(before);
+    Draft d;
+    d.call.kind = CallKind::Copy;
+    d.call.device = out_.buffers[slot].device;
+    d.call.args = {uint32_t(slot), uint32_t(v.before)};
+    drafts_.push_back(std::move(d));
+    if (writer_[v.before] != kNone) connect(uint32_t(writer_[v.before]), copy);
+    connect(copy, k);
+    for (uint32_t r : late) {
+      std::vector<uint32_t>& args = drafts_[r].call.args;
+      std::replace(args.begin() + drafts_[r].call.output_count, args.end(), uint32_t(v.before),
+                   uint32_t(slot));
+      connect(copy, r);
+    }
+  }
+  int32_t kept_copy(BufferSlot of) {
+    of.origin = BufferOrigin::Temp;
+    of.index = 0;
+    out_.buffers.push_back(std::move(of));
+    return int32_t(out_.buffers.size() - 1);
   }
 
   void copy_at_end(uint32_t k, uint32_t root, int32_t storage, const std::vector<uint32_t>& old) {
@@ -300,6 +392,7 @@ class Linearizer {
 
   uint32_t sink_slot(const UOp& s) const {
     const uint32_t i = sink_position(s);
+    if (assigned_part(node(i))) return uint32_t(target_.at(slot_of_[i]));
     if (node(i).op == Op::Assign) return uint32_t(storage_slot_.at(uint32_t(plan_.stored_by[i])));
     return uint32_t(slot_of_[i]);
   }
@@ -335,6 +428,7 @@ class Linearizer {
   std::vector<int32_t> slot_of_;
   std::map<uint32_t, int32_t>
       storage_slot_;                   // root that stores for an Assign -> the Storage's slot
+  std::vector<PartVersion> versions_;  // of each Storage in order
   std::map<int32_t, int32_t> target_;  // slot of new contents -> Storage slot written in place
   std::vector<uint32_t> separate_;     // roots that read the old contents at other elements
   std::vector<Draft> drafts_;

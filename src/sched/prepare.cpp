@@ -70,6 +70,7 @@ class Preparer {
       for (const UOp& s : n->src()) users_[s.get()]++;
     }
     for (const UOp& s : sinks) sinks_.insert(s.get()), users_[s.get()]++;
+    for (const auto& [storage, last] : last_version_) find_parts(last);
   }
 
   Prepared run(std::span<const UOp> sinks) {
@@ -85,6 +86,20 @@ class Preparer {
   }
 
  private:
+  // Versions that differ from memory in nothing but parts are stored there, one after the other.
+  void find_parts(const Node* last) {
+    std::vector<const Node*> versions;
+    const Node* n = last;
+    while (n->op != Op::Buffer) {
+      const bool is_part = assigned_part(*n) && !is_symbolic(n->shape);
+      if (n->op == Op::Assign && !is_part) return;
+      if (n->op == Op::Reshape && !keeps_layout(*n)) return;
+      if (is_part) versions.push_back(n);
+      n = n->src(0).get();
+    }
+    parts_.insert(versions.begin(), versions.end());
+  }
+
   // Where no element is read (a sum over nothing) a constant is left, which knows no device: what
   // has to be stored still goes where it belongs.
   UOp keep_device(const Node& n, const UOp& to) const {
@@ -96,7 +111,7 @@ class Preparer {
   UOp rewrite(const Node* n, std::span<const UOp> src) {
     switch (n->op) {
       case Op::Detach: return src[0];
-      case Op::Assign: return rewrite_assign(n, src[1]);
+      case Op::Assign: return rewrite_assign(n, src);
       case Op::Contiguous:
         return sinks_.count(n) ? with_src(UOp(n), src) : rewrite_contiguous(UOp(n), src);
       case Op::Pad:
@@ -156,12 +171,25 @@ class Preparer {
     return reshape(shrink(stored, part), shape);
   }
 
-  // Only the last version is stored; those before it are values that later nodes read.
-  UOp rewrite_assign(const Node* n, const UOp& value) {
+  // Only the last version is stored, or parts up to it; those before it are values that later nodes
+  // read.
+  UOp rewrite_assign(const Node* n, std::span<const UOp> src) {
+    const Pairs* part = assigned_part(*n);
+    const bool changes = !part || element_count(src[1]->shape) > 0;
+    if (parts_.count(n) && changes)
+      return make(Op::Assign, n->dtype, {src[0], stored_once(n->src(1).get(), src[1])}, *part);
+    const UOp value = !changes ? src[0] : part ? put(src[0], *part, src[1]) : src[1];
+    if (parts_.count(n)) return value;
     const Storage* s = assigned_storage(n);
     if (last_version_.at(s) != n) return value;
     const UOp target = reshape(buffer(Ref<Storage>(const_cast<Storage*>(s))), n->shape);
     return make(Op::Assign, n->dtype, {target, value});
+  }
+
+  // What is put into a part is stored there, and nowhere else before.
+  UOp stored_once(const Node* value, const UOp& to) const {
+    const bool only_here = value->op == Op::Contiguous && users_.at(value) == 1;
+    return only_here && to->op == Op::Contiguous ? to->src(0) : to;
   }
 
   // Memory that is row-major already needs no second copy, unless the caller is to own it.
@@ -207,9 +235,16 @@ class Preparer {
 
   UOp protect(const UOp& sink) {
     const Node* base = strip_reshapes(sink.get());
+    if (assigned_part(*base) && base != stored_last(base))
+      return make(Op::Contiguous, sink->dtype, {sink});
     if (base->op != Op::Buffer || !last_version_.count(base->get<Ref<Storage>>().get()))
       return sink;
     return make(Op::Contiguous, sink->dtype, {sink});
+  }
+
+  // The last version of the memory that a part is stored in.
+  const Node* stored_last(const Node* part) const {
+    return strip_reshapes(mapped_.at(last_version_.at(assigned_storage(part))).get());
   }
 
   const TargetOf& target_of_;
@@ -218,6 +253,7 @@ class Preparer {
   std::vector<const Node*> nodes_;
   std::unordered_map<const Storage*, const Node*> last_version_;
   std::unordered_set<const Node*> sinks_, readers_;  // readers: some Buffer is below
+  std::unordered_set<const Node*> parts_;            // Assigns that store a part of memory
   std::unordered_map<const Node*, int> users_;
   std::unordered_map<const Node*, UOp> mapped_;
 };

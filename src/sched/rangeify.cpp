@@ -36,12 +36,14 @@ struct ValueKeyHash {
 
 class Builder {
  public:
-  Builder(const FusePlan& plan, const KernelSpec& spec) : plan_(plan), spec_(spec) {
+  Builder(const FusePlan& plan, const KernelSpec& spec)
+      : plan_(plan), spec_(spec), part_(assigned_part(*plan.nodes[spec.root])) {
     for (uint32_t o : spec.outputs) kernel_.args.push_back(uint32_t((*spec.slot_of)[o]));
+    if (spec.part_step == PartStep::Value) kernel_.args = {uint32_t(spec.value_slot)};
   }
 
   Kernel run() {
-    const Shape& shape = plan_.nodes[spec_.root]->shape;
+    const Shape& shape = walked().shape;
     std::vector<UOp> ranges;
     for (const Dim& d : shape) {
       if (d == 1) {
@@ -51,7 +53,7 @@ class Builder {
         ranges.push_back(out_index_.back());
       }
     }
-    out_offset_ = simplify(flat_offset(shape, out_index_));
+    out_offset_ = simplify(stored_offset());
     std::vector<UOp> stores;
     UOp root_value;
     std::vector<uint32_t> outputs = spec_.outputs;
@@ -71,14 +73,31 @@ class Builder {
   }
 
  private:
+  // What the root's loops walk.
+  const Node& walked() const {
+    return *plan_.nodes[part_ ? plan_.sources(spec_.root)[1] : spec_.root];
+  }
+  UOp stored_offset() const {
+    if (!part_ || spec_.part_step == PartStep::Value)
+      return flat_offset(walked().shape, out_index_);
+    IndexTuple index = out_index_;
+    for (size_t d = 0; d < index.size(); d++) index[d] = index[d] + (*part_)[d].a.uop();
+    return flat_offset(plan_.nodes[spec_.root]->shape, index);
+  }
+
   UOp output_param(int32_t number) const {
-    const Node& n = *plan_.nodes[spec_.outputs[number]];
+    const Node& n =
+        spec_.part_step == PartStep::Value ? walked() : *plan_.nodes[spec_.outputs[number]];
     return param(number, n.dtype, element_count(n.shape));
   }
 
   UOp body(uint32_t i) {
     const Node& n = *plan_.nodes[i];
     const std::span<const uint32_t> src = plan_.sources(i);
+    if (spec_.part_step == PartStep::Store) {
+      const UOp offset = simplify(flat_offset(walked().shape, out_index_));
+      return make_load(make_index(argument(spec_.value_slot, walked(), offset, {}), offset));
+    }
     if (n.op == Op::Contiguous || n.op == Op::Copy) return value(src[0], out_index_, {});
     if (n.op == Op::Assign) return value(src[1], out_index_, {});
     return value(i, out_index_, {}, true);
@@ -235,7 +254,7 @@ class Builder {
   }
 
   UOp argument(int32_t slot, const Node& n, const UOp& offset, const UOp& gate) {
-    if (slot == spec_.in_place_slot && n.op == Op::Buffer) {
+    if (slot == spec_.in_place_slot) {
       if (offset == out_offset_ && !gate) {
         kernel_.in_place = true;
         return output_param(0);
@@ -276,7 +295,7 @@ class Builder {
   }
 
   void recognize_copy(const UOp& v) {
-    if (spec_.outputs.size() != 1 || v->op != Op::Load || kernel_.in_place) return;
+    if (spec_.outputs.size() != 1 || v->op != Op::Load || kernel_.in_place || part_) return;
     const UOp& from = v->src(0);
     if (from->src_count != 2 || v->dtype != plan_.nodes[spec_.root]->dtype) return;
     const UOp step = simplify(from->src(1) - out_offset_);
@@ -287,6 +306,7 @@ class Builder {
 
   const FusePlan& plan_;
   const KernelSpec& spec_;
+  const Pairs* const part_;  // that the root stores; null: all
   Kernel kernel_;
   IndexTuple out_index_;
   UOp out_offset_;

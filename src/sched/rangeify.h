@@ -12,11 +12,17 @@
 
 namespace tuff::sched {
 
+// What the kernel of an Assign to a part does: all of it, or, where the value reads other elements
+// of the memory that it is stored in, one kernel its value and another one the store.
+enum class PartStep : uint8_t { All, Value, Store };
+
 struct KernelSpec {
   uint32_t root = 0;              // position in the plan
   std::vector<uint32_t> inner;    // roots of the same shape computed in this kernel, in order
   std::vector<uint32_t> outputs;  // of root and inner: those that are stored; root first
   int32_t in_place_slot = kNone;  // input slot that the root's result may overwrite
+  PartStep part_step = PartStep::All;
+  int32_t value_slot = kNone;  // where the value of a part is between the two kernels
   const std::vector<int32_t>* slot_of = nullptr;  // by position: of roots, Assigns and Buffers
 };
 

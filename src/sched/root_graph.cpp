@@ -54,6 +54,10 @@ void RootGraph::scan(uint32_t root, std::vector<uint32_t>& stamp) {
     const auto src = plan_.sources(i);
     for (size_t k = plan_.nodes[i]->op == Op::Assign ? 1 : 0; k < src.size(); k++) visit(src[k]);
   }
+  if (assigned_part(*plan_.nodes[root])) {
+    const uint32_t before = plan_.version_before(root);
+    if (plan_.nodes[before]->op == Op::Assign) visit(before);
+  }
   reduces[root] = reduced > 0;
   streams[root] = reduced > 0 && largest_read >= reduced;
 }

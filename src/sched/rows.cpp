@@ -176,6 +176,8 @@ class RowFuser {
     const RowKernel &p = kernels_[from], &c = kernels_[into];
     if (!p.possible || !p.reduces || !p.streams || !c.streams) return false;
     if (calls_[from]->device != calls_[into]->device) return false;
+    // What overwrites the memory that a member has read is no producer of it.
+    if (graph_.waits(from, c.calls)) return false;
     const UOp offset = shared_offset(p, c);
     if (!offset || !ranges_below(offset, AxisKind::Reduce).empty()) return false;
     const std::vector<UOp> rows = ranges_below(offset, AxisKind::Loop);

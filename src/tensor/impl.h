@@ -89,6 +89,9 @@ bool same(const Sizes& a, const Sizes& b);
 std::string varying_text(const Sizes& sizes);
 // Unsupported naming the function, for those that know no symbolic extents.
 void require_numbers(const char* what, const Sizes& sizes);
+// v, or the bound that it is beyond. The bounds of symbolic extents decide, or the comparison
+// refuses.
+Size clamped(const Size& v, const Size& low, const Size& high);
 // A product of extents.
 Size product(std::span<const Size> extents);
 std::string text(const Sizes& sizes);
@@ -138,6 +141,8 @@ Tensor tensor_over(const BlobLayout& of, const MakeBuffer& make);
 ir::UOp assign_target(const Tensor& t);
 // What assign() does, for optimizers and loaded state, which move tensors that have requires_grad.
 void store(Tensor& to, const Tensor& value);
+// The same of a part that value has the shape of; what is around it is not touched.
+void store_part(Tensor& to, const ir::Pairs& part, const Tensor& value);
 // InvalidArgument for a tensor that has requires_grad while gradients are on; `instead` is what to
 // do.
 void require_no_gradient(const char* what, const Tensor& t, const char* instead);

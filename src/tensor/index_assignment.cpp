@@ -19,26 +19,31 @@ namespace {
 
 // What a number or a slice takes of an axis: `count` elements from `low`, `step` > 0 apart.
 struct AxisSlice {
-  int64_t low = 0, count = 0, step = 1;
+  Size low = 0, count = 0;
+  int64_t step = 1;
   bool reversed = false;
-  bool whole(int64_t n) const { return count == n && !reversed; }
+  bool spread() const { return step > 1 && count.max() > 1; }
+  // From the first of them to the last.
+  Size extent() const { return spread() ? (count - 1) * step + 1 : count; }
 };
 
 AxisSlice slice_of(const indexing::Slice& s, int64_t n) {
   const int64_t low = s.step > 0 ? 0 : -1, high = s.step > 0 ? n : n - 1;
-  const auto bound = [&](int64_t v) { return std::clamp(v < 0 ? v + n : v, low, high); };
-  const int64_t from = s.start      ? bound(*s.start)
-                       : s.step > 0 ? 0
-                                    : n - 1,
-                to = s.stop       ? bound(*s.stop)
-                     : s.step > 0 ? n
-                                  : -1;
+  const auto bound = [&](const Size& v) {
+    return detail::clamped(v.max() < 0 ? v + n : v, low, high);
+  };
+  const Size from = s.start      ? bound(*s.start)
+                    : s.step > 0 ? Size(0)
+                                 : Size(n - 1),
+             to = s.stop       ? bound(*s.stop)
+                  : s.step > 0 ? Size(n)
+                               : Size(-1);
   AxisSlice p;
   // One that leads out of the axis takes one element, however long it is.
   p.step = std::min(std::abs(std::max(s.step, -INT64_MAX)), std::max<int64_t>(n, 1));
   p.reversed = s.step < 0;
-  const int64_t span = p.reversed ? from - to : to - from;
-  p.count = span > 0 ? (span + p.step - 1) / p.step : 0;
+  const Size span = p.reversed ? from - to : to - from;
+  p.count = !span.is_number() ? span : span > 0 ? (span + p.step - 1) / p.step : Size(0);
   p.low = p.reversed ? from - (p.count - 1) * p.step : from;
   return p;
 }
@@ -72,24 +77,28 @@ Tensor spread(const Tensor& t, int64_t d, int64_t step) {
   return rows.flatten(d, d + 1).slice(d, 0, (t.size(d) - 1) * step + 1);
 }
 
-// The region, which has an axis for each of x, in its place in x; and x around it.
-Tensor put_back(const Tensor& x, Tensor region, const std::vector<AxisSlice>& parts) {
+// A part of a tensor, an axis for each of its axes, and what is put there.
+struct PutPart {
+  std::vector<std::pair<Size, Size>> ranges;
+  Tensor value;
+};
+
+// The region, which has an axis for each of x, as it lies in x: between elements that a step leaves
+// out, those of x.
+PutPart put_back(const Tensor& x, Tensor region, const std::vector<AxisSlice>& parts) {
+  PutPart out;
   Tensor inside;
-  std::vector<int64_t> padding;
+  for (const AxisSlice& p : parts) out.ranges.emplace_back(p.low, p.low + p.extent());
   for (int64_t d = x.dim(); d-- > 0;) {
     const AxisSlice& p = parts[size_t(d)];
-    const int64_t n = x.size(d), last = p.low + (p.count - 1) * p.step;
     if (p.reversed) region = region.flip({d});
-    if (p.step > 1 && p.count > 1) region = spread(region, d, p.step);
-    padding.push_back(p.low);
-    padding.push_back(n - 1 - last);
-    if (p.count == n) continue;
-    const Tensor at = counter(n, d, x.dim(), x.device());
-    Tensor here = (at >= p.low) & (at <= last);
-    if (p.step > 1 && p.count > 1) here = here & ((at - p.low) % p.step == 0);
+    if (!p.spread()) continue;
+    region = spread(region, d, p.step);
+    const Tensor here = counter(p.extent(), d, x.dim(), x.device()) % p.step == 0;
     inside = inside.defined() ? inside & here : here;
   }
-  return inside.defined() ? Tensor::where(inside, region.pad(padding), x) : region;
+  out.value = inside.defined() ? Tensor::where(inside, region, x.shrink(out.ranges)) : region;
+  return out;
 }
 
 Tensor fitted(const Tensor& value, const Sizes& sizes) {
@@ -97,7 +106,8 @@ Tensor fitted(const Tensor& value, const Sizes& sizes) {
   // Axes of one element in front are dropped, as in NumPy.
   const size_t extra = own.size() > sizes.size() ? own.size() - sizes.size() : 0;
   for (size_t i = 0; i < own.size(); i++) {
-    if (own[i] != 1 && (i < extra || own[i] != sizes[sizes.size() + i - own.size()]))
+    const bool is_one = detail::same(own[i], 1);
+    if (!is_one && (i < extra || !detail::same(own[i], sizes[sizes.size() + i - own.size()])))
       fail<ShapeError>("index_put: a value of {} for {} picked elements", text(own), text(sizes));
   }
   return value.reshape(Sizes(own.begin() + ptrdiff_t(extra), own.end())).expand(sizes);
@@ -202,31 +212,50 @@ Tensor Tensor::nonzero() const {
   return from(positions, {count, dim()}, {.device = device()});
 }
 
-Tensor Tensor::index_put(const std::vector<Index>& indices, const Tensor& given) const {
-  detail::require_numbers("index_put", sizes());
-  detail::require_same_device("index_put", *this, given);
-  const Tensor value = given.cast(dtype());
+namespace {
+
+// Nothing where indices pick nothing.
+std::optional<PutPart> part_to_put(const Tensor& x, const std::vector<Index>& indices,
+                                   const Tensor& given) {
+  detail::require_numbers("index_put", x.sizes());
+  detail::require_same_device("index_put", x, given);
+  const Tensor value = given.cast(x.dtype());
   const int64_t consumed = detail::consumed_axes(indices);
-  const std::optional<OneMask> m = one_mask(*this, indices, consumed);
+  const std::optional<OneMask> m = one_mask(x, indices, consumed);
   const bool moved = m && m->axis > 0 && value.dim() > 0 && detail::positions_apart(indices);
   if (m && !moved) {
-    const Tensor region = detail::apply_basic("index_put", *this, m->others).x;
+    const Tensor region = detail::apply_basic("index_put", x, m->others).x;
     if (const std::optional<Tensor> put = put_under_mask(region, *m, value))
-      return m->others.size() == size_t(m->mask.dim()) ? *put : index_put(m->others, *put);
+      return part_to_put(x, m->others, *put);
   }
-  const detail::Indexed r = detail::apply_basic("index_put", *this, indices);
-  const std::vector<AxisSlice> parts = slices_of(*this, indices, consumed);
-  if (r.x.numel() == 0) {
+  const detail::Indexed r = detail::apply_basic("index_put", x, indices);
+  const std::vector<AxisSlice> parts = slices_of(x, indices, consumed);
+  if (r.x.numel().max() == 0) {
     if (r.at.empty())
       fitted(value, r.x.sizes());
     else
       put_at_places(r, value);  // refuses a value that does not fit
-    return *this;
+    return {};
   }
   const Tensor region = r.at.empty() ? fitted(value, r.x.sizes()) : put_at_places(r, value);
   Sizes whole;
   for (const AxisSlice& p : parts) whole.push_back(p.count);
-  return put_back(*this, region.reshape(whole), parts);
+  return put_back(x, region.reshape(whole), parts);
+}
+
+ir::Pairs pairs_of(const PutPart& p) {
+  ir::Pairs out;
+  for (const auto& [begin, end] : p.ranges)
+    out.push_back({detail::dim_of(begin), detail::dim_of(end)});
+  return out;
+}
+
+}  // namespace
+
+Tensor Tensor::index_put(const std::vector<Index>& indices, const Tensor& value) const {
+  const std::optional<PutPart> p = part_to_put(*this, indices, value);
+  if (!p) return *this;
+  return detail::derive(*this, ir::put(uop(*this), pairs_of(*p), uop(p->value)));
 }
 
 Tensor Tensor::index_put(const std::vector<Index>& indices, Number value) const {
@@ -236,10 +265,19 @@ Tensor Tensor::index_put(const std::vector<Index>& indices, Number value) const 
 Tensor& Tensor::index_put_(const std::vector<Index>& indices, const Tensor& value) {
   detail::require_no_gradient("index_put_", *this,
                               "use index_put(), or hold a NoGradGuard to write it");
-  const Tensor changed = index_put(indices, value);
+  const std::optional<PutPart> p = part_to_put(*this, indices, value);
+  if (!p) return *this;
   // What a Jit's function finds is state, which replays keep in memory.
   const bool is_state = detail::function_call != 0 && impl_->made_in != detail::function_call;
-  if (is_state || detail::assign_target(*this)) return assign(changed);
+  if (is_state || detail::assign_target(*this)) {
+    if (detail::same(p->value.sizes(), sizes()))
+      detail::store(*this, p->value);
+    else
+      detail::store_part(*this, pairs_of(*p), p->value);
+    return *this;
+  }
+  const Tensor changed =
+      detail::derive(*this, ir::put(uop(*this), pairs_of(*p), uop(p->value)));
   ir::UOp before;  // goes when others may build
   const detail::ReplaceGuard alone;
   const ir::UOp after = uop(changed);  // may be the tensor itself

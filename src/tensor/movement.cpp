@@ -173,20 +173,19 @@ Tensor strided(const Tensor& x, int64_t d, int64_t wanted) {
   return detail::unflatten(whole, d, count, step).narrow(d + 1, 0, 1).squeeze(d + 1);
 }
 
-// The bounds of symbolic extents decide, or the comparison refuses.
-Size clamped(const Size& v, const Size& low, const Size& high) {
+}  // namespace
+
+Size detail::clamped(const Size& v, const Size& low, const Size& high) {
   if ((v - low).min() >= 0 && (high - v).min() >= 0) return v;
   return v < low ? low : v > high ? high : v;
 }
-
-}  // namespace
 
 Tensor Tensor::slice(int64_t d, std::optional<Size> start, std::optional<Size> stop,
                      int64_t step) const {
   if (step == 0) fail<InvalidArgument>("slice: step is 0");
   d = wrap_dim("slice", d, dim());
   const Size n = size(d), low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
-  auto bound = [&](const Size& v) { return clamped(v.max() < 0 ? v + n : v, low, high); };
+  auto bound = [&](const Size& v) { return detail::clamped(v.max() < 0 ? v + n : v, low, high); };
   const Size first = step > 0 ? Size(0) : n - 1, last = step > 0 ? n : Size(-1);
   const Size from = start ? bound(*start) : first, to = stop ? bound(*stop) : last;
   const Size wanted = step > 0 ? to - from : from - to;

@@ -76,7 +76,8 @@ class Knowledge {
       case Op::Contiguous:
       case Op::Copy: return extremes(*n.src(0), depth + 1);
       case Op::Shrink: return of_part(extremes(*n.src(0), depth + 1));
-      case Op::Assign: return extremes(*n.src(1), depth + 1);
+      case Op::Assign:
+        return ir::assigned_part(n) ? MaybeExtremes() : extremes(*n.src(1), depth + 1);
       case Op::Cast: return of_cast(n, depth + 1);
       case Op::Add:
       case Op::Sub:

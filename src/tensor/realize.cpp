@@ -276,6 +276,22 @@ void detail::require_no_gradient(const char* what, const Tensor& t, const char* 
         what, instead);
 }
 
+namespace {
+
+void assign_to_memory(Tensor& to, const Tensor& value, const ir::Arg& part) {
+  if (!detail::assign_target(to)) to.realize();
+  detail::make_writable("assign", to);
+  const UOp target = detail::assign_target(to);
+  UOp before;  // goes when others may build
+  const detail::ReplaceGuard alone;
+  if (uop(value) == uop(to)) return;
+  const UOp stored = detail::placed(uop(value), to.device());
+  before = std::exchange(to.impl()->uop, ir::make(Op::Assign, to.dtype(), {target, stored}, part));
+  to.impl()->assigned_by = std::this_thread::get_id();
+}
+
+}  // namespace
+
 void detail::store(Tensor& to, const Tensor& value) {
   require_numbers("assign", to.sizes());
   if (!same(value.sizes(), to.sizes()))
@@ -285,15 +301,11 @@ void detail::store(Tensor& to, const Tensor& value) {
                           name(to.dtype()));
   if (value.device() != to.device())
     fail<InvalidArgument>("assign: value is on {}, tensor on {}", value.device(), to.device());
-  if (!assign_target(to)) to.realize();
-  make_writable("assign", to);
-  const UOp target = assign_target(to);
-  UOp before;  // goes when others may build
-  const ReplaceGuard alone;
-  if (uop(value) == uop(to)) return;
-  const UOp stored = placed(uop(value), to.device());
-  before = std::exchange(to.impl()->uop, ir::make(Op::Assign, to.dtype(), {target, stored}));
-  to.impl()->assigned_by = std::this_thread::get_id();
+  assign_to_memory(to, value, {});
+}
+
+void detail::store_part(Tensor& to, const ir::Pairs& part, const Tensor& value) {
+  assign_to_memory(to, value, part);
 }
 
 // What the captured calls do not depend on is the same at every replay.

@@ -254,6 +254,18 @@ TEST(Gradient, AssignPassesItsValueThrough) {
   for (size_t i = 0; i < 2; i++) EXPECT_NEAR(got[i], 4 * std::pow(at[i], 3), 1e-12);
 }
 
+TEST(Gradient, WhatAPartLeavesKeepsItsGradient) {
+  Fixture f;
+  const UOp x = f.leaf({2}, 1, 2), target = f.leaf({4}, 1, 2);
+  const UOp stored = make(Op::Assign, kF64, {target, square(x)}, Pairs{{1, 3}});
+  const std::vector<UOp> g = gradients(square(stored), constant(kF64, 1), f.leaves);
+  const std::vector<double> to_x = f.run(g[0]), to_target = f.run(g[1]);
+  for (size_t i = 0; i < 2; i++) EXPECT_NEAR(to_x[i], 4 * std::pow(f.values[0][i], 3), 1e-12);
+  for (size_t i : {0, 3}) EXPECT_NEAR(to_target[i], 2 * f.values[1][i], 1e-12);
+  EXPECT_EQ(to_target[1], 0);
+  EXPECT_EQ(to_target[2], 0);
+}
+
 TEST(Gradient, AnOpWithoutOneIsNamed) {
   Fixture f;
   const UOp x = f.leaf({2}, 1, 2);

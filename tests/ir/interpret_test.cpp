@@ -302,6 +302,27 @@ TEST(Interpret, AssignReadsWhatWasThereAndWritesAtTheEnd) {
   }
 }
 
+TEST(Interpret, AnAssignToAPartLeavesTheRest) {
+  Inputs inputs;
+  const int32_t old_values[6] = {1, 2, 3, 4, 5, 6};
+  Bytes bytes(sizeof old_values);
+  std::memcpy(bytes.data(), old_values, sizeof old_values);
+  const UOp flat = inputs.add(DType::I32, bytes), x = reshape(flat, {2, 3});
+  const UOp at = variable("at", 0, 1);
+  inputs.bindings.variables["at"] = 1;
+  const UOp column = expand(reshape(constant(DType::I32, 9), {1, 1}), {1, 2});
+  const UOp next =
+      make(Op::Assign, DType::I32, {x, column}, Pairs{{Dim(at), Dim(at) + Dim(1)}, {1, 3}});
+  const std::vector<HostArray> got = interpret({&next, 1}, inputs.bindings);
+  const int64_t want[6] = {1, 2, 3, 4, 9, 9};
+  for (int64_t i = 0; i < 6; i++) {
+    EXPECT_EQ(got[0].at(i).as_int(), want[i]);
+    EXPECT_EQ(inputs.run(flat).at(i).as_int(), want[i]);
+  }
+  EXPECT_THROW(make(Op::Assign, DType::I32, {x, column}, Pairs{{1, 3}, {1, 3}}), ShapeError);
+  EXPECT_THROW(make(Op::Assign, DType::I32, {x, column}, Pairs{{0, 1}, {0, 3}}), ShapeError);
+}
+
 TEST(Interpret, SymbolicExtentsFollowTheBoundVariable) {
   Inputs inputs;
   const UOp n = variable("n", 1, 6);

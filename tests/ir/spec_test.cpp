@@ -77,10 +77,15 @@ struct Illegal {
   UOp root;
 };
 
+UOp assigned(const UOp& target, const UOp& value, Arg part = {}) {
+  return make(Op::Assign, DType::F32, {target, value}, std::move(part));
+}
+
 std::vector<Illegal> illegal_graphs() {
   const UOp x = reshape(memory(), {2, 4}), at = index_const(3), r = axis(AxisKind::Reduce);
   const UOp half = make(Op::Cast, DType::F16, {f32(1)});
   const UOp sum = make(Op::Add, DType::F32, {f32(1), f32(2)});
+  const UOp negative = make(Op::Neg, DType::F32, {x});
   return {
       {"Dot takes (x, y, sum, lane range...)", kFloorKernel,
        make(Op::Dot, DType::F32, {f32(1), f32(2), f32(3)})},
@@ -93,10 +98,9 @@ std::vector<Illegal> illegal_graphs() {
        make(Op::Reduce, DType::F32, {x, x}, ReduceArg{Op::Add, {0}})},
       {"the op does not reduce", kFloorTensor,
        make(Op::Reduce, DType::F32, {x}, ReduceArg{Op::Sub, {0}})},
-      {"an Assign's target is no Buffer", kFloorTensor,
-       make(Op::Assign, DType::F32, {make(Op::Neg, DType::F32, {x}), x})},
-      {"an Assign's target is no Buffer", kFloorTensor,
-       make(Op::Assign, DType::F32, {reshape(make(Op::Neg, DType::F32, {x}), {8}), memory()})},
+      {"an Assign's target is no Buffer", kFloorTensor, assigned(negative, x)},
+      {"an Assign's target is no Buffer", kFloorTensor, assigned(reshape(negative, {8}), memory())},
+      {"an Assign's argument is no part", kFloorTensor, assigned(x, x, int64_t(1))},
       {"Index takes (param | shared, offset[, gate])", kFloorKernel, index(f32(1), at)},
       {"Index takes (param | shared, offset[, gate])", kFloorKernel,
        make(Op::Index, DType::F32, {memory()})},
@@ -337,7 +341,9 @@ TEST(Spec, LegalGraphsPass) {
   const UOp x = reshape(memory(0), {2, 4}), y = reshape(memory(1), {2, 4});
   const UOp sum = reduce(Op::Add, make(Op::Mul, DType::F32, {x, y}), {1});
   EXPECT_EQ(verdict(sum, kFloorTensor), "");
-  EXPECT_EQ(verdict(make(Op::Assign, DType::F32, {x, y}), kFloorTensor), "");
+  EXPECT_EQ(verdict(assigned(x, y), kFloorTensor), "");
+  EXPECT_EQ(verdict(assigned(x, shrink(y, {{1, 2}, {0, 3}}), Pairs{{0, 1}, {1, 4}}), kFloorTensor),
+            "");
 
   const UOp i = axis(AxisKind::Loop, 0), k = axis(AxisKind::Reduce, 1);
   const UOp read = make(Op::Load, DType::F32,

@@ -37,6 +37,8 @@ TEST(Text, EveryKindOfArg) {
       flip(t, {0, 2}),
       pad(t, {{0, 1}, {2, 0}, {1, 1}}),
       shrink(t, {{0, 1}, {1, 3}, {0, 4}}),
+      make(Op::Assign, DType::F32, {t, shrink(t, {{1, 2}, {0, 2}, {3, 4}})},
+           Pairs{{0, 1}, {1, 3}, {0, 1}}),
       reduce(Op::Max, t, {1}),
       reduce(Op::Add, t, {0, 2}),
       n,

@@ -256,6 +256,22 @@ class Writing(unittest.TestCase):
             self.assertEqual(out.tolist()[i % 3], [min(i, 2)] * 2)
         self.assertEqual(cache.tolist(), [[3, 3], [4, 4], [2, 2]])
 
+    def test_a_slice_whose_ends_vary(self):
+        cache = tuff.zeros((20, 2)).realize()
+        want = np.zeros((20, 2), np.float32)
+
+        @tuff.jit(dynamic=[tuff.DynamicAxis(0, 0, "n", 1, 20)])
+        def step(seen, row):
+            n = seen.shape[0]
+            cache[n - 1:n] = row
+            return cache[:n].sum(0)
+        for i in range(20):
+            at = 7 * i % 20
+            want[at] = i
+            got = step(tuff.zeros(at + 1).realize(), tuff.full((1, 2), float(i)).realize())
+            self.assertEqual(got.tolist(), want[:at + 1].sum(0).tolist())
+        np.testing.assert_array_equal(cache.numpy(), want)
+
     def test_gradients(self):
         x = tuff.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
         v = tuff.tensor([5.0, 6.0], requires_grad=True)

@@ -154,6 +154,18 @@ Values reduced(const Node& n, const Values& x) {
   return out;
 }
 
+Values assigned(const Node& n, const Values& target, const Values& value) {
+  const Pairs* part = assigned_part(n);
+  if (!part) return value;
+  Values out = target;
+  for (size_t i = 0; i < value.size(); i++) {
+    std::vector<int64_t> idx = unravel(int64_t(i), n.src(1)->shape);
+    for (size_t k = 0; k < idx.size(); k++) idx[k] += (*part)[k].a.value();
+    out[size_t(ravel(idx, n.shape))] = value[i];
+  }
+  return out;
+}
+
 }  // namespace
 
 const Values& TensorEvaluator::eval(const UOp& root) {
@@ -167,7 +179,7 @@ Values TensorEvaluator::compute(const Node& n) {
   auto src = [&](size_t k) -> const Values& { return memo_.at(n.src(k).get()); };
   if (n.op == Op::Const) return {n.get<Scalar>()};
   if (n.op == Op::Buffer) return contents_.at(n.get<Ref<Storage>>()->id);
-  if (n.op == Op::Assign) return src(1);
+  if (n.op == Op::Assign) return assigned(n, src(0), src(1));
   if (n.op == Op::Iota) {
     Values out;
     for (int64_t i = 0; i < element_count(n.shape); i++) out.push_back(Scalar::of_int(n.dtype, i));

@@ -22,6 +22,9 @@ inline UOp exp(const UOp& x) { return alu(Op::Exp2, {mul(x, number(1.44269504088
 inline UOp assign(const UOp& target, const UOp& value) {
   return make(Op::Assign, DType::Void, {target, value});
 }
+inline UOp assign(const UOp& target, const ir::Pairs& part, const UOp& value) {
+  return make(Op::Assign, DType::Void, {target, value}, part);
+}
 inline UOp contiguous(const UOp& x) { return make(Op::Contiguous, DType::Void, {x}); }
 inline UOp to_device(const UOp& x, const std::string& device) {
   return make(Op::Copy, DType::Void, {x}, ir::Placement{{device}});

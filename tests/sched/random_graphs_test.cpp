@@ -53,7 +53,7 @@ class RandomGraph {
 
   void step() {
     UOp u;
-    switch (pick(assigns_ ? 13 : 12)) {
+    switch (pick(assigns_ ? 14 : 12)) {
       case 0:
       case 1:
       case 2: u = binary(); break;
@@ -163,10 +163,20 @@ class RandomGraph {
   }
   UOp assigned() {
     UOp& version = current_[size_t(pick(int(current_.size())))];
+    if (pick(2)) return version = part_assigned(version);
     UOp value = pick(3) ? any() : alu(Op::Add, {version, constant(DType::I32, 1)});
     if (!(value->shape == version->shape)) value = fitted(value, version->shape);
     version = make(Op::Assign, DType::Void, {version, value});
     return version;
+  }
+  // To a part: any value, that part itself, or what lies elsewhere in the same memory.
+  UOp part_assigned(const UOp& version) {
+    const UOp part = shrunk(version), other = pick(2) ? part : flip(part, {0});
+    if (part == version) return version;
+    UOp value = pick(2) ? any() : alu(Op::Add, {other, constant(DType::I32, 1)});
+    if (!pick(3)) value = shrunk(version);
+    if (!(value->shape == part->shape)) value = fitted(value, part->shape);
+    return make(Op::Assign, DType::Void, {version, value}, part->get<Pairs>());
   }
 
   std::mt19937 rng_;

@@ -430,6 +430,105 @@ TEST(Assigns, MovedOwnContentsGoThroughATemporary) {
             "kernel k0 t1 <- in0\n    r0:8: p0[r0] = p1[r0*-1 + 7]\ncopy in0 <- t1\n");
 }
 
+TEST(Assigns, OfARowValueWaitForReadersThatShareAKernel) {
+  const UOp x = host_buffer({}), y = host_buffer({2}), z = host_buffer({2});
+  const UOp sum = reshape(reduce(Op::Add, y, {0}), {});
+  const UOp largest = alu(Op::Max, {x, reshape(reduce(Op::Max, z, {0}), {})});
+  const UOp old = expand(reshape(largest, {Dim(1)}), {Dim(2)});
+  expect_meaning({assign(x, ir::Pairs{}, sum), old}, 0);
+  expect_meaning({assign(x, sum), old}, 0);
+}
+
+TEST(PartAssigns, StoreTheirPartAlone) {
+  const UOp cache = host_buffer({1 << 20, 64}), row = host_buffer({1, 64});
+  EXPECT_EQ(text({assign(cache, {{5, 6}, {0, 64}}, neg(row))}),
+            "kernel k0 in0 <- in1\n    r0:64: p0[r0 + 320] = neg(p1[r0])\n");
+  const UOp block = host_buffer({2, 3});
+  EXPECT_EQ(text({assign(cache, {{7, 9}, {1, 4}}, flip(block, {0}))}),
+            "kernel k0 in0 <- in1\n"
+            "    r0:2 r1:3: p0[r0*64 + r1 + 449] = p1[r0*-3 + r1 + 3]\n");
+}
+
+TEST(PartAssigns, AreAtASymbolicPlace) {
+  const UOp at = variable("part_at", 0, 99), cache = host_buffer({4, 100, 8});
+  const UOp rows = host_buffer({4, 1, 8});
+  const Pairs part{{0, 4}, {Dim(at), Dim(at) + Dim(1)}, {0, 8}};
+  EXPECT_EQ(text({assign(cache, part, rows)}),
+            "kernel k0 in0 <- in1\n    r0:4 r1:8: p0[part_at*8 + r0*800 + r1] = p1[r0*8 + r1]\n");
+}
+
+TEST(PartAssigns, ANumberTakesNoMemoryBefore) {
+  const UOp b = host_buffer({8, 4});
+  const UOp zero = make(Op::Contiguous, DType::Void, {expand(reshape(number(0), {1, 1}), {1, 4})},
+                        Placement{{"CPU"}});
+  EXPECT_EQ(text({assign(b, {{2, 3}, {0, 4}}, zero)}),
+            "kernel k0 in0\n    r0:4: p0[r0 + 8] = 0\n");
+}
+
+TEST(PartAssigns, UpdateInPlace) {
+  const UOp b = host_buffer({8, 4});
+  const Pairs row{{2, 3}, {0, 4}};
+  EXPECT_EQ(text({assign(b, row, add(shrink(b, row), number(1)))}),
+            "kernel k0 in0\n    r0:4: p0[r0 + 8] = add(p0[r0 + 8], 1)\n");
+}
+
+TEST(PartAssigns, WhatMovesWithinMemoryGoesThroughATemporaryOfThePart) {
+  const UOp b = host_buffer({8, 4});
+  EXPECT_EQ(text({assign(b, {{0, 2}, {0, 4}}, shrink(b, {{1, 3}, {0, 4}}))}),
+            "kernel k0 t1 <- in0\n    r0:8: p0[r0] = p1[r0 + 4]\n"
+            "kernel k1 in0 <- t1\n    r0:8: p0[r0] = p1[r0]\n");
+}
+
+TEST(PartAssigns, AreVersionsOneAfterTheOther) {
+  const UOp b = host_buffer({4, 4});
+  const Pairs first{{0, 1}, {0, 4}}, second{{1, 2}, {0, 4}};
+  const UOp one = assign(b, first, add(shrink(b, first), number(1)));
+  const UOp two = assign(one, second, shrink(one, first));
+  EXPECT_EQ(text({two}),
+            "kernel k0 in0 t1\n    v0 = add(p0[r0], 1)\n    r0:4: p0[r0] = v0\n"
+            "    r0:4: p1[r0] = v0\nkernel k1 in0 <- t1\n    r0:4: p0[r0 + 4] = p1[r0]\n");
+  expect_meaning({two}, 0);
+}
+
+TEST(PartAssigns, ReadersOfAnEarlierVersionComeFirst) {
+  const UOp b = host_buffer({4, 4}), row = host_buffer({1, 4});
+  const UOp one = assign(b, {{0, 1}, {0, 4}}, row), two = assign(one, {{2, 3}, {0, 4}}, row);
+  const UOp old = reduce(Op::Add, b, {0, 1}), between = reduce(Op::Max, one, {0});
+  const auto s = expect_meaning({two, old, between}, 1e-6);
+  EXPECT_EQ(s->calls.size(), 4u) << to_text(*s);
+}
+
+TEST(PartAssigns, AReaderThatNeedsTheNewContentsKeepsTheOld) {
+  const UOp b = host_buffer({4, 4}), row = host_buffer({1, 4});
+  const UOp next = assign(b, {{0, 1}, {0, 4}}, row);
+  const UOp both = mul(b, expand(reduce(Op::Add, next, {0}), b->shape));
+  const auto s = expect_meaning({next, both}, 1e-6);
+  EXPECT_EQ(s->calls[0].kind, CallKind::Copy) << to_text(*s);
+}
+
+TEST(PartAssigns, OfAWholeVersionAreStoredWithIt) {
+  const UOp b = host_buffer({4, 4}), row = host_buffer({1, 4});
+  const UOp whole = assign(b, add(b, number(1))), part = assign(whole, {{3, 4}, {0, 4}}, row);
+  const auto s = expect_meaning({part}, 1e-6);
+  EXPECT_EQ(s->calls.size(), 1u) << to_text(*s);
+}
+
+TEST(PartAssigns, ThatAreOverwrittenAreValues) {
+  const UOp b = host_buffer({4, 4}), row = host_buffer({1, 4});
+  const UOp part = assign(b, {{3, 4}, {0, 4}}, row), whole = assign(part, mul(part, part));
+  const auto s = expect_meaning({whole}, 1e-6);
+  EXPECT_EQ(s->calls.size(), 1u) << to_text(*s);
+}
+
+TEST(PartAssigns, EarlierVersionsAsSinksHaveTheirOwnMemory) {
+  const UOp b = host_buffer({4, 4}), row = host_buffer({1, 4});
+  const UOp one = assign(b, {{0, 1}, {0, 4}}, row), two = assign(one, {{2, 3}, {0, 4}}, row);
+  const auto s = expect_meaning({one, two, b}, 0);
+  EXPECT_EQ(s->buffers[s->sink_slots[0]].origin, BufferOrigin::Output);
+  EXPECT_EQ(s->buffers[s->sink_slots[1]].origin, BufferOrigin::Input);
+  EXPECT_EQ(s->buffers[s->sink_slots[2]].origin, BufferOrigin::Output);
+}
+
 TEST(Sinks, ViewsAndBuffersNeedNoKernel) {
   const UOp flat = host_buffer({64}), x = host_buffer({8, 16});
   const auto s = scheduled(

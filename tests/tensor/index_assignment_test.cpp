@@ -6,6 +6,7 @@
 
 #include <tuff/jit.h>
 #include <tuff/tensor.h>
+#include "engine/stats.h"
 #include "tensor/devices.h"
 
 namespace tuff::test {
@@ -103,6 +104,136 @@ TEST_P(IndexAssignment, WritesTheMemoryThatOthersRead) {
   x.index_put_({Slice{2, {}}}, -1);
   EXPECT_EQ(same.to_vector<float>(), (Floats{0, 50, -1, -1}));
   EXPECT_EQ(before.to_vector<float>(), (Floats{0, 1, 2, 3}));
+}
+
+// A row costs the same however large what it is written to is.
+TEST_P(IndexAssignment, StoresTheRowAlone) {
+  std::vector<uint64_t> bytes;
+  for (const int64_t rows : {int64_t(1) << 10, int64_t(1) << 16}) {
+    Tensor cache = Tensor::zeros({rows, 64}, options()).realize();
+    const Tensor row = counted({1, 64});
+    const auto& counted_bytes = engine::counters().bytes;
+    const uint64_t kernels = engine::counters().kernels, before = counted_bytes;
+    cache.index_put_({Slice{7, 8}}, row);
+    cache.realize();
+    bytes.push_back(counted_bytes - before);
+    EXPECT_EQ(engine::counters().kernels - kernels, 1u);
+    EXPECT_EQ(cache.index({7}).to_vector<float>(), row.to_vector<float>());
+    EXPECT_EQ(cache.sum().item(), 63 * 32);
+  }
+  EXPECT_EQ(bytes[0], bytes[1]);
+  EXPECT_LE(bytes[0], 4 * 64 * sizeof(float));  // with what TUFF_CHECK_OOB reports
+}
+
+TEST_P(IndexAssignment, PartsOfTheSameMemoryOverlap) {
+  for (const int64_t shift : {1, -1, 3}) {
+    Tensor x = counted({12, 4});
+    Floats want = x.to_vector<float>(), old = want;
+    for (int64_t i = 0; i < 6 * 4; i++)
+      want[size_t(3 * 4 + i)] = old[size_t((3 + shift) * 4 + i)] * 2;
+    x.index_put_({Slice{3, 9}}, x.index({Slice{3 + shift, 9 + shift}}) * 2);
+    EXPECT_EQ(x.to_vector<float>(), want) << shift;
+  }
+  Tensor x = counted({6});
+  x.index_put_({Slice{}}, x.flip());
+  x.index_put_({Slice{0, 3}}, x.index({Slice{0, 3}}) + x.sum());
+  EXPECT_EQ(x.to_vector<float>(), (Floats{20, 19, 18, 2, 1, 0}));
+}
+
+TEST_P(IndexAssignment, VersionsAreReadAsTheyWere) {
+  Tensor x = counted({4, 2});
+  const Tensor before = x.sum({0});
+  x.index_put_({0}, 10);
+  const Tensor between = x.sum({0});
+  x.index_put_({Slice{2, 4}, 1}, x.index({Slice{0, 2}, 1}) - 100);
+  const Tensor mixed = between.unsqueeze(0) + x;
+  x.index_put_({3}, mixed.index({1}));
+  EXPECT_EQ(x.to_vector<float>(), (Floats{10, 10, 2, 3, 4, -90, 24, 28}));
+  EXPECT_EQ(before.to_vector<float>(), (Floats{12, 16}));
+  EXPECT_EQ(between.to_vector<float>(), (Floats{22, 25}));
+}
+
+TEST_P(IndexAssignment, APartThatWasTakenIsATensorOfItsOwn) {
+  Tensor x = counted({4, 2}), row = x[1], all = x.reshape({8});
+  row.assign(row * 0);
+  x.index_put_({2}, -1);
+  EXPECT_EQ(x.to_vector<float>(), (Floats{0, 1, 2, 3, -1, -1, 6, 7}));
+  EXPECT_EQ(row.to_vector<float>(), (Floats{0, 0}));
+  EXPECT_EQ(all.to_vector<float>(), (Floats{0, 1, 2, 3, 4, 5, 6, 7}));
+}
+
+// Positions that vary: one graph for all of them.
+TEST_P(IndexAssignment, AJitWritesWhereItsVariableSays) {
+  constexpr int64_t kRows = 100;
+  Tensor cache = Tensor::zeros({2, kRows, 3}, options()).realize();
+  Jit step(
+      [&](const std::vector<Tensor>& in) {
+        const Size seen = in[0].size(0);
+        cache.index_put_({Slice{}, Slice{seen - 1, seen}}, in[1].reshape({2, 1, 3}));
+        return std::vector<Tensor>{cache.narrow(1, 0, seen).sum({1})};
+      },
+      {.dynamic = {{.argument = 0, .axis = 0, .name = "T", .min = 1, .max = kRows}}});
+  Floats want(2 * kRows * 3), sums(6);
+  for (int64_t i = 0; i < kRows; i++) {
+    const int64_t at = (i * 37) % kRows;  // in any order
+    Tensor row = counted({6}) + double(i);
+    const Floats got = step({counted({at + 1}), row.realize()}).at(0).to_vector<float>();
+    std::fill(sums.begin(), sums.end(), 0.0f);
+    for (int64_t k = 0; k < 6; k++) {
+      want[size_t(k / 3 * kRows * 3 + at * 3 + k % 3)] = float(k + i);
+      for (int64_t t = 0; t <= at; t++)
+        sums[size_t(k)] += want[size_t(k / 3 * kRows * 3 + t * 3 + k % 3)];
+    }
+    ASSERT_EQ(got, sums) << i;
+  }
+  EXPECT_EQ(step.stats().replays, uint64_t(kRows - 2));
+  EXPECT_EQ(cache.to_vector<float>(), want);
+}
+
+// What a replay does not write is what was there, whoever wrote it.
+TEST_P(IndexAssignment, AJitKeepsWhatStandsAroundAPart) {
+  Tensor state = Tensor::zeros({4}, options()).realize();
+  Jit step([&](const std::vector<Tensor>& in) {
+    Tensor own = in[0] * 1;
+    state.index_put_({Slice{1, 2}}, 5);
+    return std::vector<Tensor>{state + own};
+  });
+  for (int32_t i = 0; i < 5; i++) {
+    state.copy_from(Floats(4, float(i)).data(), 4 * sizeof(float));
+    const Floats got = step({counted({4})}).at(0).to_vector<float>();
+    EXPECT_EQ(got, (Floats{float(i), 6, float(i) + 2, float(i) + 3}));
+  }
+}
+
+// The rest still is what the argument made it.
+TEST_P(IndexAssignment, AJitDoesNotReadAfterAPartWhatDependsOnItsArgument) {
+  Jit step([&](const std::vector<Tensor>& in) {
+    Tensor own = Tensor::zeros({2}, options()).realize();
+    own.index_put_({Slice{0, 1}}, in[0]);
+    own.realize();
+    own.index_put_({Slice{1, 2}}, 5);
+    own.realize();
+    EXPECT_EQ(own.to_vector<float>(), (Floats{7, 5}));
+    return std::vector<Tensor>{own * 2};
+  });
+  const Tensor x = Tensor::full({1}, 7, options()).realize();
+  step({x});
+  EXPECT_THROW(step({x}), InvalidArgument);
+}
+
+TEST_P(IndexAssignment, AJitWritesAPartOfItsArgument) {
+  Jit step([&](const std::vector<Tensor>& in) {
+    Tensor x = in[0];
+    x.index_put_({Slice{1, 3}}, in[1]);
+    return std::vector<Tensor>{x * 2};
+  });
+  for (int32_t i = 0; i < 5; i++) {
+    Tensor x = counted({4});
+    const Tensor part = Tensor::full({2}, i, options()).realize();
+    EXPECT_EQ(step({x, part}).at(0).to_vector<float>(),
+              (Floats{0, 2.0f * float(i), 2.0f * float(i), 6}));
+    EXPECT_EQ(x.to_vector<float>(), (Floats{0, float(i), float(i), 3}));
+  }
 }
 
 TEST_P(IndexAssignment, IsCapturedByAJit) {

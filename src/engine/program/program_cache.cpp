@@ -68,6 +68,19 @@ uint64_t expected_ns(const kernel::Estimate& e, const Target& t) {
   return t.launch_cost_ns + std::max(e.flops, e.bytes) / per_ns;
 }
 
+// Whether a kernel stores to some elements of a buffer only.
+bool stores_part(const ir::UOp& ast, int32_t slot) {
+  int64_t left = 0;
+  for (const ir::UOp& end : ast->src()) {
+    const ir::UOp& memory = end->src(0)->src(0)->src(0);
+    if (memory->op != ir::Op::Param || memory->get<ir::ParamArg>().slot != slot) continue;
+    int64_t stored = 1;
+    for (const ir::UOp& r : end->src().subspan(1)) stored *= r->src(0)->max;
+    left = memory->get<ir::ParamArg>().count - stored;
+  }
+  return left > 0;
+}
+
 LoadedKernel loaded_kernel(Rendered&& r, const Target& target) {
   kernel::LinearKernel& k = r.linear;
   LoadedKernel out;
@@ -81,6 +94,9 @@ LoadedKernel loaded_kernel(Rendered&& r, const Target& target) {
   out.estimate = k.estimate;
   out.expected_ns = expected_ns(k.estimate, target);
   out.bounds = std::move(k.bounds);
+  // What is stored to in parts keeps the rest, which has to be there, as what is read has.
+  for (kernel::LinearKernel::Argument& a : out.buffers)
+    a.read = a.read || (a.written && stores_part(out.ast, a.slot));
   return out;
 }
 
