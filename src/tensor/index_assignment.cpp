@@ -233,18 +233,41 @@ Tensor Tensor::index_put(const std::vector<Index>& indices, Number value) const 
   return index_put(indices, full({}, value, {dtype(), device()}));
 }
 
-Tensor& Tensor::index_put_(const std::vector<Index>& indices, const Tensor& value) {
-  detail::require_no_gradient("index_put_", *this,
-                              "use index_put(), or hold a NoGradGuard to write it");
-  const Tensor changed = index_put(indices, value);
+namespace {
+
+// Memory is written; what is still to be computed becomes the result.
+Tensor& become(Tensor& x, const Tensor& changed) {
   // What a Jit's function finds is state, which replays keep in memory.
-  const bool is_state = detail::function_call != 0 && impl_->made_in != detail::function_call;
-  if (is_state || detail::assign_target(*this)) return assign(changed);
+  const bool is_state =
+      detail::function_call != 0 && x.impl()->made_in != detail::function_call;
+  if (is_state || detail::assign_target(x)) return x.assign(changed);
   ir::UOp before;  // goes when others may build
   const detail::ReplaceGuard alone;
   const ir::UOp after = uop(changed);  // may be the tensor itself
-  before = std::exchange(impl_->uop, after);
-  return *this;
+  before = std::exchange(x.impl()->uop, after);
+  return x;
+}
+
+}  // namespace
+
+Tensor& detail::overwrite(const char* what, Tensor& x, const Tensor& value) {
+  require_no_gradient(what, x, "compute with a new tensor, or hold a NoGradGuard to write it");
+  require_same_device(what, x, value);
+  if (value.dtype() != x.dtype())
+    fail<InvalidArgument>("{}: {} does not hold the result, which is {}: x = x + y makes a tensor "
+                          "of its own",
+                          what, name(x.dtype()), name(value.dtype()));
+  const Sizes sizes = x.sizes();
+  if (!same(broadcast_sizes(what, value.sizes(), sizes), sizes))
+    fail<ShapeError>("{}: {} does not hold the result, which is {}", what, text(sizes),
+                     text(value.sizes()));
+  return become(x, value.expand(sizes));
+}
+
+Tensor& Tensor::index_put_(const std::vector<Index>& indices, const Tensor& value) {
+  detail::require_no_gradient("index_put_", *this,
+                              "use index_put(), or hold a NoGradGuard to write it");
+  return become(*this, index_put(indices, value));
 }
 
 Tensor& Tensor::index_put_(const std::vector<Index>& indices, Number value) {
