@@ -120,8 +120,8 @@ struct IntPair {
 /// first axis.
 enum class Reduction { None, Mean, Sum, BatchMean };
 
-/// What Tensor::pad() puts around a tensor: zeros or a value, its mirror image without the edge, its
-/// edge, or itself again.
+/// What Tensor::pad() puts around a tensor: zeros or a value, its mirror image without the edge,
+/// its edge, or itself again.
 enum class PadMode { Constant, Reflect, Replicate, Circular };
 
 /// Which axis of a grid the first coordinate belongs to: 0 (rows, NumPy's "ij"), or 1 (columns,

@@ -83,8 +83,8 @@ class TensorMath {
   Tensor erfc() const;
   /// The x whose erf() this is; infinite at -1 and 1, NaN beyond.
   Tensor erfinv() const;
-  /// The logarithm of |gamma(x)|; infinite at 0 and the negative whole numbers. Below 0 its error is
-  /// that of the logarithm it is reckoned from: it may exceed what it stands beside.
+  /// The logarithm of |gamma(x)|; infinite at 0 and the negative whole numbers, where it has no
+  /// gradient. Below 0 it is a difference, which loses digits where it is small.
   Tensor lgamma() const;
   /// The derivative of lgamma(); NaN at the negative whole numbers, infinite at 0. Below 0 as
   /// lgamma().

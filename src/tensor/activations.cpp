@@ -21,8 +21,8 @@ Tensor exponential_below(const Tensor& x, double scale, double width) {
   return Tensor::where(above, x, (width == 1 ? below : below / width).expm1() * scale);
 }
 
-// x e^-|x| by the root of e^-|x| twice, as in silu(): a subnormal e^-|x| would leave few bits of it.
-// x itself from 0 on.
+// x e^-|x| by the root of e^-|x| twice, as in silu(): a subnormal e^-|x| would leave few bits of
+// it. x itself from 0 on.
 Tensor faded_below(const Tensor& x, const Tensor& root) {
   return Tensor::where(x < 0, x * root * root, x);
 }
@@ -77,7 +77,8 @@ Tensor TensorMath::logsigmoid() const {
 Tensor TensorMath::softsign() const {
   // From 1 on as 1 - 1/(1 + |x|), of which the gradient is one quotient and no difference.
   return computed_wide(self(this), [](const Tensor& x) {
-    const Tensor over = (magnitude(x) + 1).reciprocal(), far = Tensor::where(x < 0, over - 1, 1 - over);
+    const Tensor over = (magnitude(x) + 1).reciprocal();
+    const Tensor far = Tensor::where(x < 0, over - 1, 1 - over);
     return Tensor::where(magnitude(x) < 1, x * over, far);
   });
 }

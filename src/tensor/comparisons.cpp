@@ -54,7 +54,9 @@ TUFF_NAMED(ge, >=)
 Tensor TensorMath::logical_and(const Tensor& other) const {
   return truth(self(this)) & truth(other);
 }
-Tensor TensorMath::logical_or(const Tensor& other) const { return truth(self(this)) | truth(other); }
+Tensor TensorMath::logical_or(const Tensor& other) const {
+  return truth(self(this)) | truth(other);
+}
 Tensor TensorMath::logical_xor(const Tensor& other) const {
   return truth(self(this)) ^ truth(other);
 }

@@ -78,7 +78,8 @@ void require_padding(const char* what, IntPair padding) {
 }  // namespace
 
 // By the window's kind: padded where windows_1d needs it, the windows that this adds cut off again.
-Tensor detail::windows_of_axis(const Tensor& x, int64_t d, int64_t k, int64_t stride, int64_t dilation) {
+Tensor detail::windows_of_axis(const Tensor& x, int64_t d, int64_t k, int64_t stride,
+                               int64_t dilation) {
   if (dilation * (k - 1) < stride) return apart_windows(x, d, k, stride, dilation);
   if (stride > 1 && dilation == 1) return phase_windows(x, d, k, stride);
   const int64_t n = x.size(d), out = (n - dilation * (k - 1) - 1) / stride + 1;

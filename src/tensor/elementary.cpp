@@ -160,7 +160,8 @@ Tensor expm1_of(const Tensor& x) {
 // exp(-a^2), a^2 not rounded: by the upper half of a, whose square is exact.
 Tensor exp_of_negative_square(const Tensor& a) {
   const Tensor hi = detail::upper_half(a), rest = (hi - a) * (hi + a);
-  const Tensor more = rest * ((((rest * (1.0 / 120) + 1.0 / 24) * rest + 1.0 / 6) * rest + 0.5) * rest + 1);
+  constexpr double kSeries[] = {1, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120};  // of (e^x - 1)/x
+  const Tensor more = rest * horner(rest, kSeries);
   const Tensor square = exact_exp(-(hi * hi));
   return square + square * more;
 }
@@ -168,7 +169,8 @@ Tensor exp_of_negative_square(const Tensor& a) {
 Tensor wide_erfc_tail(const Tensor& x) {
   const Tensor a = magnitude(x).clamp(0.4, is_wide(x) ? 28 : 14);
   const Tensor t = (a * 0.5 + 1).reciprocal();
-  return t * horner(t - 0.4375, detail::kWideErfcF32, detail::kWideErfcF64) * exp_of_negative_square(a);
+  const Tensor factor = t * horner(t - 0.4375, detail::kWideErfcF32, detail::kWideErfcF64);
+  return factor * exp_of_negative_square(a);
 }
 Tensor erfc_of(const Tensor& x) {
   const Tensor tail = wide_erfc_tail(x);

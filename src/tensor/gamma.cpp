@@ -1,6 +1,6 @@
-// The logarithm of the gamma function and its derivative: polynomials up to 3 (which keep the digits
-// beside their zeros), recurrence up to 8, Stirling's series beyond (Abramowitz and Stegun, 6.1.41
-// and 6.3.18), reflection below 0 (6.1.17, 6.3.7).
+// The logarithm of the gamma function and its derivative: polynomials up to 3 (which keep the
+// digits beside their zeros), recurrence up to 8, Stirling's series beyond (Abramowitz and Stegun,
+// "Handbook of Mathematical Functions", 6.1.41 and 6.3.18), reflection below 0 (6.1.17, 6.3.7).
 #include <cmath>
 #include <numbers>
 
@@ -75,7 +75,8 @@ Tensor lgamma_of_positive(const Tensor& x) {
 
 Tensor lgamma_of(const Tensor& x) {
   const Tensor below = x < 0, pole = is_pole(x), regular = below & ~pole;
-  const Tensor value = lgamma_of_positive(Tensor::where(below, 1 - Tensor::where(pole, -1.0, x), x));
+  const Tensor inside = Tensor::where(pole, -1.0, x);
+  const Tensor value = lgamma_of_positive(Tensor::where(below, 1 - inside, inside));
   const Turn turn = half_turns(Tensor::where(regular, x, -0.5));
   const Tensor reflected = log_of(kPi / detail::magnitude(turn.sine)) - value;
   return Tensor::where(pole, INFINITY, Tensor::where(below, reflected, value));

@@ -250,7 +250,7 @@ Tensor Tensor::hinge_embedding_loss(const Tensor& target, double margin,
 }
 Tensor Tensor::soft_margin_loss(const Tensor& target, Reduction reduction) const {
   return pairwise("soft_margin_loss", *this, target, reduction,
-                  [](const Tensor& x, const Tensor& y) { return (-(y * x)).softplus(1, INFINITY); });
+                  [](const Tensor& x, const Tensor& y) { return -((y * x).logsigmoid()); });
 }
 Tensor Tensor::margin_ranking_loss(const Tensor& other, const Tensor& target, double margin,
                                    Reduction reduction) const {

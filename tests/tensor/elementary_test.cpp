@@ -32,7 +32,8 @@ void expect_slopes(const char* name, const Function& f, const Doubles& at, const
     else if (std::isinf(want[i]))
       EXPECT_EQ(got[i], want[i]) << name << " at " << at[i];
     else
-      EXPECT_NEAR(got[i], want[i], 1e-12 * std::max(1.0, std::abs(want[i]))) << name << " at " << at[i];
+      EXPECT_NEAR(got[i], want[i], 1e-12 * std::max(1.0,
+          std::abs(want[i]))) << name << " at " << at[i];
   }
 }
 
@@ -59,7 +60,8 @@ void expect_differences(const char* name, const Function& f, const Doubles& at) 
 TEST(Elementary, GradientsAgreeWithDifferences) {
   using T = const Tensor&;
   const Doubles wide = {-30, -7, -1.0003, -0.9997, -0.3, -1e-3, 2e-3, 0.4, 0.9997, 1.0003, 3, 12};
-  const Doubles unit = {-0.97, -0.7503, -0.7497, -0.5003, -0.4997, -0.1, 0.2, 0.4997, 0.5003, 0.75, 0.99};
+  const Doubles unit = {-0.97, -0.7503, -0.7497, -0.5003, -0.4997, -0.1, 0.2, 0.4997, 0.5003, 0.75,
+      0.99};
   expect_differences("atan", [](T x) { return x.atan(); }, wide);
   expect_differences("asin", [](T x) { return x.asin(); }, unit);
   expect_differences("acos", [](T x) { return x.acos(); }, unit);
@@ -69,18 +71,26 @@ TEST(Elementary, GradientsAgreeWithDifferences) {
   expect_differences("acosh", [](T x) { return x.acosh(); }, {1.05, 2, 2.9997, 3.0003, 9, 200});
   expect_differences("sinh", [](T x) { return x.sinh(); }, {-3, -1.0003, -0.9997, -0.1, 0.2, 2});
   expect_differences("cosh", [](T x) { return x.cosh(); }, {-3, -1, -0.1, 0.2, 2});
-  expect_differences("log1p", [](T x) { return x.log1p(); }, {-0.9, -0.5003, -0.4997, 0.1, 0.9997, 1.0003, 40});
-  expect_differences("expm1", [](T x) { return x.expm1(); }, {-9, -1.0003, -0.9997, 0.1, 0.9997, 1.0003, 3});
-  expect_differences("erfc", [](T x) { return x.erfc(); }, {-3, -1.0003, -0.9997, 0.1, 0.3997, 0.4003, 1, 4});
-  expect_differences("logit", [](T x) { return x.logit(); }, {0.05, 0.2497, 0.2503, 0.5, 0.7497, 0.7503, 0.9});
+  expect_differences("log1p", [](T x) { return x.log1p(); },
+      {-0.9, -0.5003, -0.4997, 0.1, 0.9997, 1.0003, 40});
+  expect_differences("expm1", [](T x) { return x.expm1(); },
+      {-9, -1.0003, -0.9997, 0.1, 0.9997, 1.0003, 3});
+  expect_differences("erfc", [](T x) { return x.erfc(); },
+      {-3, -1.0003, -0.9997, 0.1, 0.3997, 0.4003, 1, 4});
+  expect_differences("logit", [](T x) { return x.logit(); },
+      {0.05, 0.2497, 0.2503, 0.5, 0.7497, 0.7503, 0.9});
   expect_differences("lgamma", [](T x) { return x.lgamma(); },
-                     {-2.5, -0.3, 0.3, 0.4997, 0.5003, 1, 1.4997, 1.5003, 2, 2.9, 3.1, 5.5, 7.9997, 8.0003, 60});
+                     {-2.5, -0.3, 0.3, 0.4997, 0.5003, 1, 1.4997, 1.5003, 2, 2.9, 3.1, 5.5, 7.9997,
+                         8.0003, 60});
   expect_differences("digamma", [](T x) { return x.digamma(); },
-                     {-2.5, -0.3, 0.3, 0.9997, 1.0003, 1.46, 1.9997, 2.0003, 5.5, 7.9997, 8.0003, 60});
+                     {-2.5, -0.3, 0.3, 0.9997, 1.0003, 1.46, 1.9997, 2.0003, 5.5, 7.9997, 8.0003,
+                         60});
   expect_differences("sinc", [](T x) { return x.sinc(); }, {-2.2, -0.3, 0.01, 1, 4});
-  expect_differences("atan2", [](T x) { return x.atan2(of({-2, -2, 1, 1, 3, 3})); }, {-1, 1.9, -3, 0.4, -3.1, 2.9});
+  expect_differences("atan2", [](T x) { return x.atan2(of({-2, -2, 1, 1, 3, 3})); },
+      {-1, 1.9, -3, 0.4, -3.1, 2.9});
   expect_differences("hypot", [](T x) { return x.hypot(of({-2, 2, 1, 0.5})); }, {-1, 3, 0, 0.4});
-  expect_differences("logaddexp", [](T x) { return x.logaddexp(of({-2, 2, 1, 700})); }, {-1, 3, 0.9, -700});
+  expect_differences("logaddexp", [](T x) { return x.logaddexp(of({-2, 2, 1, 700})); },
+      {-1, 3, 0.9, -700});
   expect_differences("mish", [](T x) { return x.mish(); }, {-20, -1, -0.01, 0.2, 3, 30});
   expect_differences("celu", [](T x) { return x.celu(0.7); }, {-3, -0.7, -0.1, 0.2});
   expect_differences("norm", [](T x) { return x.unsqueeze(1).norm(2.5, {1}); }, {-3, -0.7, 0.2});
@@ -89,7 +99,8 @@ TEST(Elementary, GradientsAgreeWithDifferences) {
 TEST(Elementary, GradientsAtTheEnds) {
   using T = const Tensor&;
   const double inf = INFINITY, nan = NAN;
-  expect_slopes("atan", [](T x) { return x.atan(); }, {0, -0.0, inf, -inf, 1, nan}, {1, 1, 0, 0, 0.5, nan});
+  expect_slopes("atan", [](T x) { return x.atan(); }, {0, -0.0, inf, -inf, 1, nan},
+      {1, 1, 0, 0, 0.5, nan});
   expect_slopes("asin", [](T x) { return x.asin(); }, {0, 1, -1, 2}, {1, inf, inf, nan});
   expect_slopes("acos", [](T x) { return x.acos(); }, {0, 1, -1}, {-1, -inf, -inf});
   expect_slopes("sinh", [](T x) { return x.sinh(); }, {0, inf, -inf}, {1, inf, inf});
@@ -100,23 +111,30 @@ TEST(Elementary, GradientsAtTheEnds) {
   expect_slopes("log1p", [](T x) { return x.log1p(); }, {0, -1, inf}, {1, inf, 0});
   expect_slopes("expm1", [](T x) { return x.expm1(); }, {0, -inf, inf}, {1, 0, inf});
   expect_slopes("erfc", [](T x) { return x.erfc(); }, {0, inf, -inf}, {-2 / std::sqrt(M_PI), 0, 0});
-  expect_slopes("erfinv", [](T x) { return x.erfinv(); }, {0, 1, -1}, {std::sqrt(M_PI) / 2, inf, inf});
-  expect_slopes("hypot", [](T x) { return x.hypot(of({0, 2, 0, 0})); }, {0, 0, 3, -3}, {0, 0, 1, -1});
-  expect_slopes("atan2", [](T x) { return x.atan2(of({0, 2, -2, -2})); }, {0, 0, 0, -0.0}, {0, 0.5, -0.5, -0.5});
+  expect_slopes("erfinv", [](T x) { return x.erfinv(); }, {0, 1, -1},
+      {std::sqrt(M_PI) / 2, inf, inf});
+  expect_slopes("hypot", [](T x) { return x.hypot(of({0, 2, 0, 0})); }, {0, 0, 3, -3},
+      {0, 0, 1, -1});
+  expect_slopes("atan2", [](T x) { return x.atan2(of({0, 2, -2, -2})); }, {0, 0, 0, -0.0},
+      {0, 0.5, -0.5, -0.5});
   expect_slopes("copysign", [](T x) { return x.copysign(-1); }, {2, -2, 0}, {-1, 1, 0});
-  expect_slopes("xlogy", [](T x) { return x.xlogy(of({0, 1, 4})); }, {0, 0, 0}, {0, 0, std::log(4)});
+  expect_slopes("xlogy", [](T x) { return x.xlogy(of({0, 1, 4})); }, {0, 0, 0},
+      {0, 0, std::log(4)});
   expect_slopes("xlogy of y", [](T y) { return of({0, 2}).xlogy(y); }, {0, 4}, {0, 0.5});
   expect_slopes("sinc", [](T x) { return x.sinc(); }, {0}, {0});
   expect_slopes("norm", [](T x) { return x.unsqueeze(1).norm(2, {1}); }, {0, -2}, {0, -1});
   expect_slopes("elu", [](T x) { return x.elu(); }, {0, -inf, inf}, {1, 0, 1});
   expect_slopes("softsign", [](T x) { return x.softsign(); }, {0}, {1});
-  expect_slopes("max_with_indices", [](T x) { return x.max_with_indices(0, true).first; }, {2, 3, 3, 1}, {0, 1, 0, 0});
-  expect_slopes("bce", [](T x) { return x.binary_cross_entropy(of({0, 1, 1, 0}), {}, Reduction::None); }, {0, 1, 0.5, 0.5}, {1, -1, -2, 2});
+  expect_slopes("max_with_indices", [](T x) { return x.max_with_indices(0, true).first; },
+      {2, 3, 3, 1}, {0, 1, 0, 0});
+  expect_slopes("bce", [](T x) { return x.binary_cross_entropy(of({0, 1, 1, 0}),
+      {}, Reduction::None); }, {0, 1, 0.5, 0.5}, {1, -1, -2, 2});
 }
 
 TEST(Elementary, SignsOfZero) {
   const Tensor x = of({-0.0});
-  for (const Tensor& y : {x.atan(), x.asin(), x.sinh(), x.asinh(), x.atanh(), x.log1p(), x.expm1(), x.erfinv(), x.atan2(of({1})), x.elu(), x.hardshrink(-1)})
+  for (const Tensor& y : {x.atan(), x.asin(), x.sinh(), x.asinh(), x.atanh(), x.log1p(), x.expm1(),
+      x.erfinv(), x.atan2(of({1})), x.elu(), x.hardshrink(-1)})
     EXPECT_TRUE(std::signbit(y.item())) << y.item();
   EXPECT_EQ(x.atan2(of({-0.0})).item(), -M_PI);
   EXPECT_EQ(of({0.0}).atan2(x).item(), M_PI);

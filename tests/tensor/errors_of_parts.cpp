@@ -18,7 +18,8 @@ const std::vector<Wrong> kMath = {
     {"isclose", "InvalidArgument", "tolerances -1 and 0",
      [] { floats({2}).isclose(floats({2}), -1, 0); }},
     {"frac", "InvalidArgument", "frac: not defined on int32", [] { ints({2}).frac(); }},
-    {"lerp", "InvalidArgument", "lerp: not defined on int32", [] { ints({2}).lerp(ints({2}), 0.5); }},
+    {"lerp", "InvalidArgument", "lerp: not defined on int32",
+        [] { ints({2}).lerp(ints({2}), 0.5); }},
     {"clamp tensors", "InvalidArgument", "neither bound",
      [] { floats({2}).clamp(Tensor(), Tensor()); }},
     {"celu", "InvalidArgument", "alpha is 0", [] { floats({2}).celu(0); }},
@@ -214,7 +215,8 @@ const std::vector<Wrong> kUndefined = {
 
 std::vector<const Wrong*> wrong_rows_of_parts() {
   std::vector<const Wrong*> out;
-  for (const std::vector<Wrong>* t : {&parts::kMath, &parts::kViews, &parts::kStatistics, &parts::kUndefined}) {
+  for (const std::vector<Wrong>* t : {&parts::kMath, &parts::kViews, &parts::kStatistics,
+      &parts::kUndefined}) {
     for (const Wrong& w : *t) out.push_back(&w);
   }
   return out;

@@ -92,7 +92,8 @@ TEST(TensorErrors, EveryPublicFunctionIsCalledByATestOfValues) {
   for (const char* file :
        {"apps/check/functions.cpp", "apps/check/functions_math.cpp",
         "apps/check/functions_options.cpp", "apps/check/functions_views.cpp",
-        "tests/tensor/reference.cpp", "tests/tensor/writes_test.cpp", "tests/tensor/elementary_test.cpp",
+        "tests/tensor/reference.cpp", "tests/tensor/writes_test.cpp",
+            "tests/tensor/elementary_test.cpp",
         "tests/tensor/state_test.cpp", "tests/tensor/conformance_test.cpp",
         "tests/tensor/autograd_test.cpp", "tests/tensor/creation_test.cpp",
         "tests/tensor/blob_test.cpp", "tests/tensor/index_assignment_test.cpp"})

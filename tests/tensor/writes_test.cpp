@@ -117,7 +117,10 @@ TEST_P(Writes, StateOfAJitIsWrittenByReplays) {
     return std::vector<Tensor>{own};
   });
   Floats got;
-  for (int i = 1; i <= 5; i++) got.push_back(step({floats({float(i)}).realize()})[0].to_vector<float>()[0]);
+  for (int i = 1; i <= 5; i++) {
+    const Tensor given = floats({float(i)}).realize();
+    got.push_back(step({given})[0].to_vector<float>()[0]);
+  }
   EXPECT_EQ(got, (Floats{3, 7, 12, 18, 25}));  // 2i + (1 + ... + i)
   EXPECT_EQ(count.to_vector<float>(), Floats{15});
 }
