@@ -320,6 +320,115 @@ def more_networks():
     ]
 
 
+def later_elementwise():
+    x, y, unit = floats(3, 5, low=-3, high=3), floats(3, 5, low=-3, high=3), floats(3, 5, low=-0.99, high=0.99)
+    positive, part, above = floats(3, 5, low=0.1, high=6), floats(3, 5, low=0.01, high=0.99), floats(3, 5, low=1.01, high=6)
+    a, b = ints(3, 5, high=4), ints(3, 5, high=4)
+    odd = torch.tensor([math.nan, math.inf, -math.inf, 0.0, -0.0, 1, -1, 0.5, -0.5, 3e-5, 50, -50]).double()
+    near = torch.tensor([math.nan, math.inf, math.inf, 0.0, 0.25, 1.1, -1, 0.5, -1.5, 3e-5, 50, -45]).double()
+    yield from [(f, [unit], getattr(torch, f)) for f in ("asin", "acos", "atanh", "erfinv")]
+    yield from [(f, [x], getattr(torch, f)) for f in ("atan", "sinh", "cosh", "asinh", "expm1", "erfc", "sinc", "rad2deg", "deg2rad")]
+    yield from [
+        ("acosh", [above], torch.acosh), ("log1p", [above - 1.5], torch.log1p), ("log10", [positive], torch.log10),
+        ("atan2", [x, y], torch.atan2), ("hypot", [x, y], torch.hypot), ("logaddexp", [x, y], torch.logaddexp),
+        ("lgamma", [floats(4, 6, low=-4.3, high=12)], torch.lgamma), ("digamma", [floats(4, 6, low=-4.3, high=12)], torch.digamma),
+        ("logit", [part], torch.logit), ("logit_eps", [part], lambda p: torch.logit(p, 0.25)),
+        ("xlogy", [x, positive], torch.xlogy), ("xlogy_number", [x], lambda p: torch.xlogy(p, 3)),
+        ("special_elementary", [odd], lambda p: torch.stack([f(p.detach()) for f in (
+            torch.atan, torch.asinh, torch.log1p, torch.expm1, torch.erfc, torch.sinh, torch.cosh, torch.atanh, torch.asin, torch.erfinv, torch.logit)])),
+        ("named_arithmetic", [x, y], lambda p, q: (((p + q) * q - p) / 4 + 1) * 3 - 2),
+        ("named_comparisons", [a, b], lambda p, q: torch.stack([p == q, p != q, p < q, p <= q, p > q, p >= q, p == 2, p != 2, p < 2, p <= 2, p > 2, p >= 2])),
+        ("logical", [a, b], lambda p, q: torch.stack([torch.logical_and(p, q), torch.logical_or(p, q), torch.logical_xor(p, q)])),
+        ("isfinite", [odd], torch.isfinite), ("signbit", [odd[1:]], torch.signbit),
+        ("isclose", [odd, near], lambda p, q: torch.stack([torch.isclose(p, q), torch.isclose(p, q, 0, 0.5), torch.isclose(p, q, 0.125, 0, True)])),
+        ("frac", [x], torch.frac), ("copysign", [x, y], lambda p, q: torch.copysign(p, q.detach())), ("copysign_number", [x], lambda p: torch.copysign(p, -1)),
+        ("lerp", [x, y, floats(5, low=0, high=1)], torch.lerp), ("lerp_number", [x, y], lambda p, q: torch.lerp(p, q, 0.75)),
+        ("nan_to_num", [odd], lambda p: torch.nan_to_num(p, 7, 5, -5)),
+        ("clamp_tensors", [x, floats(5, low=-2, high=-0.5), floats(3, 1, low=0, high=2)], torch.clamp), ("clamp_tensor_max", [x, y], lambda p, q: torch.clamp(p, max=q)),
+    ]
+
+
+def later_activations():
+    x, far = floats(4, 6, low=-4, high=7), torch.tensor([-200.0, -100, -50, -12, 12, 50, 200]).double()
+    quick = lambda p: p * torch.sigmoid(1.702 * p)
+    yield from [
+        ("elu", [x], lambda p: F.elu(p, 1.5)), ("selu", [x], F.selu), ("celu", [x], lambda p: F.celu(p, 0.75)), ("hardsigmoid", [x], F.hardsigmoid),
+        ("hardswish", [x], F.hardswish), ("hardtanh", [x], lambda p: F.hardtanh(p, -0.5, 1.5)), ("relu6", [x], F.relu6), ("mish", [x], F.mish),
+        ("logsigmoid", [x], F.logsigmoid), ("softsign", [x], F.softsign), ("prelu", [x, floats(1)], F.prelu), ("prelu_channels", [floats(2, 3, 4), floats(3)], F.prelu),
+        ("glu", [x], lambda p: F.glu(p, 1)), ("softmin", [x], lambda p: F.softmin(p, 0)), ("tanhshrink", [x], F.tanhshrink), ("hardshrink", [x], F.hardshrink),
+        ("softshrink", [x], F.softshrink), ("threshold", [x], lambda p: F.threshold(p, 0.25, -3)), ("quick_gelu", [x], quick), ("rrelu_outside_training", [x], F.rrelu),
+        ("normalize", [x], F.normalize), ("normalize_3", [x], lambda p: F.normalize(p, 3, 0)),
+        ("tails_of_activations", [far], lambda p: F.mish(p) + F.logsigmoid(p) + quick(p) + F.elu(p)),
+    ]
+
+
+def later_products():
+    u, v, m, n = floats(4), floats(4), floats(3, 4), floats(4, 5)
+    s, t = floats(2, 3, 4), floats(2, 4, 5)
+    yield from [
+        ("dot", [u, v], torch.dot), ("vdot", [u, v], torch.vdot), ("mv", [m, v], torch.mv), ("mm", [m, n], torch.mm), ("bmm", [s, t], torch.bmm),
+        ("outer", [u, floats(3)], torch.outer), ("cross", [floats(1, 2, 3), floats(4, 1, 3)], lambda p, q: torch.linalg.cross(p, q)), ("kron", [m, floats(2)], torch.kron),
+        ("addmm", [floats(5), m, n], lambda x, p, q: torch.addmm(x, p, q, beta=0.5, alpha=2)), ("baddbmm", [floats(2, 1, 5), s, t], torch.baddbmm),
+    ]
+
+
+def later_movement():
+    x, m, v = floats(2, 3, 4), floats(3, 4), floats(3)
+    grid = lambda order: lambda *p: torch.stack(torch.meshgrid(*p, indexing=order))
+    yield from [
+        ("roll", [x], lambda p: p.roll((1, -5), (0, 2))), ("roll_flat", [x], lambda p: p.roll(5)), ("repeat_interleave", [x], lambda p: p.repeat_interleave(3, 1)),
+        ("repeat_interleave_flat", [m], lambda p: p.repeat_interleave(2)), ("tile", [m], lambda p: p.tile(2)), ("meshgrid", [v, floats(2), floats(4)], grid("ij")),
+        ("meshgrid_columns", [v, floats(2)], grid("xy")), ("diag_vector", [v], lambda p: p.diag(-1)), ("diag_matrix", [m], lambda p: p.diag(1)),
+        ("diagonal", [x], lambda p: p.diagonal(-1, 2, 0)), ("diagonal_none", [floats(9, 9)], lambda p: p.diagonal(9)), ("diag_embed", [m], lambda p: p.diag_embed(2, 0, -1)),
+        ("trace", [m], torch.trace), ("unbind", [x], lambda p: torch.cat(p.unbind(1))), ("tensor_split", [m], lambda p: p.tensor_split(3, 1)[0]),
+        ("tensor_split_at", [m], lambda p: p.tensor_split((1, 3), 1)[1]), ("hstack", [m, floats(3, 2)], lambda *p: torch.hstack(p)), ("vstack", [v, floats(2, 3)], lambda *p: torch.vstack(p)),
+        ("dstack", [v, v + 1], lambda *p: torch.dstack(p)), ("column_stack", [v, m], lambda *p: torch.column_stack(p)), ("movedim", [x], lambda p: p.movedim((0, 1), (-1, 0))),
+        ("swapaxes", [x], lambda p: p.swapaxes(0, 2)), ("broadcast_to", [floats(3, 1)], lambda p: p.broadcast_to((2, 3, 4))), ("expand_as", [floats(3, 1), m], lambda p, q: p.expand_as(q.detach())),
+        ("unflatten", [x], lambda p: p.unflatten(2, (2, -1))), ("ravel", [x], torch.ravel), ("rot90", [x], lambda p: p.rot90(1, (0, 2))), ("rot90_back", [m], lambda p: p.rot90(-1)),
+        ("fliplr", [m], torch.fliplr), ("flipud", [m], torch.flipud), ("pad_reflect", [x], lambda p: F.pad(p[None], (2, 1, 1, 2), "reflect")[0]),
+        ("pad_replicate", [x], lambda p: F.pad(p[None, :, :, :3], (3, 0, 0, 5), "replicate")[0]), ("pad_circular", [x], lambda p: F.pad(p[None], (4, 1, 2, 0), "circular")[0]),
+        ("pad_to", [x], lambda p: F.pad(p, (0, 1, 0, 1))), ("shrink_to", [x], lambda p: p[:1, :, :2]), ("unfold", [floats(2, 7)], lambda p: p.unfold(1, 3, 2)),
+        ("unfold_apart", [floats(2, 8)], lambda p: p.unfold(1, 2, 3)), ("atleast", [v[:1]], lambda p: torch.atleast_3d(p) + torch.atleast_2d(p) + torch.atleast_1d(p)),
+    ]
+
+
+def later_reductions():
+    x, m = floats(3, 4, 5), floats(3, 7)
+    peaks, zeros = torch.tensor([[1, 5, 5, 2], [7, 0, 7, 7], [-1, -3, -1, -9]], dtype=torch.int32), torch.tensor([[0, 0, 0], [1, 0, 2]]).double()
+    yield from [
+        ("amax", [x], lambda p: p.amax((0, 2), True)), ("amin", [x], lambda p: p.amin(1)), ("aminmax", [x], lambda p: torch.stack((p.amin(1), p.amax(1)))),
+        ("max_with_indices", [x], lambda p: p.max(1)[0]), ("max_indices", [peaks], lambda p: torch.tensor([[1], [0], [0]], dtype=torch.int32)),
+        ("min_with_indices", [x], lambda p: p.min(-1, True)[0]), ("var_mean", [x], lambda p: torch.stack(torch.var_mean(p, (0, 2)))),
+        ("std_mean", [x], lambda p: torch.stack(torch.std_mean(p, 1, unbiased=False, keepdim=True))), ("norm", [x], torch.norm), ("norm_1", [x], lambda p: torch.norm(p, 1, 1)),
+        ("norm_3", [x], lambda p: torch.norm(p, 3, (0, 2), True)), ("norm_below_1", [x], lambda p: torch.norm(p, -1.5, 1)), ("norm_0", [zeros], lambda p: torch.norm(p.detach(), 0, 1)),
+        ("norm_infinity", [x], lambda p: torch.norm(p, math.inf, 1)), ("norm_of_zeros", [zeros], lambda p: torch.norm(p, 2, 1) + torch.norm(p, 3, 1)),
+        ("count_nonzero", [peaks], lambda p: p.count_nonzero(1)), ("cosine_similarity", [m, floats(3, 7)], F.cosine_similarity), ("cdist", [m, floats(4, 7)], torch.cdist),
+        ("cdist_1", [floats(2, 3, 4), floats(5, 4)], lambda p, q: torch.cdist(p, q.expand(2, 5, 4), 1)), ("cov", [m], torch.cov), ("cov_vector", [m[0]], lambda p: torch.cov(p, correction=0)),
+        ("corrcoef", [m], torch.corrcoef), ("clone", [x], torch.clone),
+    ]
+
+
+def later_losses():
+    x, y, part, target = floats(4, 5), floats(4, 5), floats(4, 5, low=0.05, high=0.95), floats(4, 5, low=0, high=1)
+    signs, ends = torch.where(bools(4, 5), 1.0, -1.0).double(), torch.tensor([0, 0, 1, 1, 0.5]).double()
+    classes, weight, counts = ints(4, high=5), floats(5, low=0.5, high=2), ints(4, 5, high=6).double()
+    yield from [
+        ("binary_cross_entropy", [part, target, floats(5, low=0, high=1)], lambda p, t, w: F.binary_cross_entropy(p, t.detach(), w.detach(), reduction="sum")),
+        ("binary_cross_entropy_ends", [ends, torch.tensor([0, 1, 0, 1, 0.25]).double()], lambda p, t: F.binary_cross_entropy(p.detach(), t.detach(), reduction="none")),
+        ("nll_loss", [x, classes], lambda p, t: F.nll_loss(p, t.long())), ("nll_loss_weight", [x, classes, weight], lambda p, t, w: F.nll_loss(p, t.long(), w.detach(), ignore_index=2, reduction="none")),
+        ("l1_loss", [x, y], F.l1_loss), ("smooth_l1_loss", [x, y], lambda p, t: F.smooth_l1_loss(p, t, beta=0.75)), ("huber_loss", [x, y], lambda p, t: F.huber_loss(p, t, "none", 0.75)),
+        ("kl_div", [x, part], lambda p, t: F.kl_div(p, t, reduction="batchmean")), ("kl_div_log", [x, y], lambda p, t: F.kl_div(p, t, reduction="sum", log_target=True)),
+        ("poisson_nll_loss", [x, counts], lambda p, t: F.poisson_nll_loss(p, t.detach(), True, True)),
+        ("poisson_nll_loss_linear", [part, counts], lambda p, t: F.poisson_nll_loss(p, t.detach(), False, False, eps=1e-3, reduction="none")),
+        ("gaussian_nll_loss", [x, y, floats(4, low=0.2, high=2)], lambda p, t, v: F.gaussian_nll_loss(p, t, v, full=True)),
+        ("hinge_embedding_loss", [x, signs], lambda p, t: F.hinge_embedding_loss(p, t.detach(), 1.5, reduction="none")), ("soft_margin_loss", [x, signs], lambda p, t: F.soft_margin_loss(p, t.detach())),
+        ("margin_ranking_loss", [x, y, signs], lambda p, q, t: F.margin_ranking_loss(p, q, t, 0.5)),
+        ("cosine_embedding_loss", [x, y, signs[:, 0]], lambda p, q, t: F.cosine_embedding_loss(p, q, t.detach(), 0.25, reduction="none")),
+        ("triplet_margin_loss", [x, y, floats(4, 5)], F.triplet_margin_loss),
+        ("triplet_margin_loss_swap", [x, y, floats(4, 5)], lambda a, p, n: F.triplet_margin_loss(a, p, n, 2, 3, 1e-3, True, reduction="sum")),
+    ]
+
+
 def digits(values):
     """Nine digits; what JSON has no number for as a word, -0 included (a reader may take it for an integer)."""
     words = {"nan": "nan", "inf": "inf", "-inf": "-inf", "-0": "-0"}
@@ -382,6 +491,8 @@ def layers():
 
 
 GROUPS = (elementwise, movement, reductions, networks, creation, more_movement, indexing, more_elementwise, special, more_reductions, einsums, more_networks)
+# Drawn after all else, so that the operands of the groups above are what they were.
+LATER = (later_elementwise, later_activations, later_products, later_movement, later_reductions, later_losses)
 
 
 def main():
@@ -389,10 +500,12 @@ def main():
     parser.add_argument("--out", default="tests/data/tensor_values.json")
     out = parser.parse_args().out
     rows = [row(*case) for group in GROUPS for case in group()]
+    rest = json.dumps(schedules()), json.dumps(layers())
+    rows += [row(*case) for group in LATER for case in group()]
     with open(out, "w", encoding="utf-8") as file:
         file.write('{"torch":"%s","cases":[\n' % torch.__version__)
         file.write(",\n".join(json.dumps(r, separators=(",", ":"), allow_nan=False) for r in rows))
-        file.write('\n],\n"schedules":%s,\n"layers":%s}\n' % (json.dumps(schedules()), json.dumps(layers())))
+        file.write('\n],\n"schedules":%s,\n"layers":%s}\n' % rest)
 
 
 if __name__ == "__main__":

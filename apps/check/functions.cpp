@@ -203,7 +203,8 @@ double tolerance(Precision p) {
 
 bool refuses(const Function& f, DType t) {
   static const std::set<std::string> floats_alone = {"pow_negative", "cross_entropy_probabilities",
-                                                     "cross_entropy_probabilities_losses"};
+                                                     "cross_entropy_probabilities_losses", "frac", "lerp",
+                                                     "lerp_number"};
   static const std::set<std::string> no_bools = {"integer_arithmetic",
                                                  "one_hot",
                                                  "index_int",
@@ -229,7 +230,9 @@ bool refuses(const Function& f, DType t) {
                                                  "fmod_exact",
                                                  "special_binary",
                                                  "special_remainders",
-                                                 "special_pow"};
+                                                 "special_pow",
+                                                 "named_arithmetic",
+                                                 "cross"};
   if (is_float(t)) return false;
   if (!f.only.empty()) return std::find(f.only.begin(), f.only.end(), t) == f.only.end();
   if (t == DType::Bool && no_bools.count(f.name)) return true;
@@ -240,7 +243,8 @@ bool refuses(const Function& f, DType t) {
 std::span<const Function> functions() {
   static const std::vector<Function> all = [] {
     std::vector<Function> out;
-    for (const auto part : {elementwise, movement, reductions, networks, functions_with_options})
+    for (const auto part : {elementwise, movement, reductions, networks, functions_with_options,
+                            functions_of_math, functions_of_views})
       for (Function& f : part()) out.push_back(std::move(f));
     return out;
   }();

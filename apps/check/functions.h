@@ -36,5 +36,9 @@ std::span<const Function> functions();
 bool refuses(const Function& f, DType t);
 // Part of it: options, special values, empty tensors, scalars.
 std::vector<Function> functions_with_options();
+// Elementary functions, activations, products.
+std::vector<Function> functions_of_math();
+// Movement by other names, statistics, losses.
+std::vector<Function> functions_of_views();
 
 }  // namespace tuff::check

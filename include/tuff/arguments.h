@@ -116,8 +116,17 @@ struct IntPair {
   bool given = false;
 };
 
-/// What a loss does with the losses of its elements.
-enum class Reduction { None, Mean, Sum };
+/// What a loss does with the losses of its elements. BatchMean is their sum over the extent of the
+/// first axis.
+enum class Reduction { None, Mean, Sum, BatchMean };
+
+/// What Tensor::pad() puts around a tensor: zeros or a value, its mirror image without the edge,
+/// its edge, or itself again.
+enum class PadMode { Constant, Reflect, Replicate, Circular };
+
+/// Which axis of a grid the first coordinate belongs to: 0 (rows, NumPy's "ij"), or 1 (columns,
+/// "xy").
+enum class GridOrder { Rows, Columns };
 
 /// Which side of a weight (out, in, ...) its initialization keeps the variance of.
 enum class FanMode { In, Out };

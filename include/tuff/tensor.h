@@ -16,6 +16,11 @@
 #include <tuff/arguments.h>
 #include <tuff/dtype.h>
 #include <tuff/error.h>
+#include <tuff/tensor_math.h>
+#include <tuff/tensor_products.h>
+#include <tuff/tensor_statistics.h>
+#include <tuff/tensor_views.h>
+#include <tuff/tensor_writes.h>
 
 namespace tuff {
 
@@ -34,7 +39,15 @@ class Index;
 /// want is computed once. What changes a tensor (assign(), copy_from(), set_requires_grad(),
 /// set_grad(); backward() for the tensors that it gives a gradient) is for one thread, while no
 /// other uses this tensor or one that shares its memory.
-class Tensor {
+///
+/// Many of its functions stand in bases by subject: tensor_math.h (elementary functions,
+/// activations), tensor_views.h (movement), tensor_products.h, tensor_statistics.h,
+/// tensor_writes.h (in place).
+class Tensor : public TensorMath,
+               public TensorViews,
+               public TensorProducts,
+               public TensorStatistics,
+               public TensorWrites {
  public:
   /// Undefined: only assignment and defined() are allowed.
   Tensor();
@@ -198,6 +211,7 @@ class Tensor {
   Tensor expand(const Sizes& sizes) const;
   /// PyTorch's flat order: (last before, last after, ...); negative values crop.
   Tensor pad(const std::vector<int64_t>& padding, Number value = 0) const;
+  using TensorViews::pad;
   /// The part [begin, end) of every axis.
   Tensor shrink(const std::vector<std::pair<Size, Size>>& ranges) const;
   /// The given axes turned round, or all of them (NumPy's rule) if none is given.
@@ -332,6 +346,8 @@ class Tensor {
   Tensor bitwise_left_shift(const Tensor& count) const;
   Tensor bitwise_right_shift(const Tensor& count) const;
   Tensor clamp(std::optional<Number> min, std::optional<Number> max = {}) const;
+  /// Between tensors, which broadcast; an undefined one is no bound. NaN of any of them stays.
+  Tensor clamp(const Tensor& min, const Tensor& max = {}) const;
   /// NaN if either is NaN.
   Tensor maximum(const Tensor& other) const;
   Tensor minimum(const Tensor& other) const;
@@ -436,11 +452,56 @@ class Tensor {
   Tensor binary_cross_entropy_with_logits(const Tensor& target, const Tensor& weight = {},
                                           Reduction reduction = Reduction::Mean,
                                           const Tensor& pos_weight = {}) const;
+  /// The same for probabilities in 0..1; logarithms are at least -100, so that no loss is infinite.
+  Tensor binary_cross_entropy(const Tensor& target, const Tensor& weight = {},
+                              Reduction reduction = Reduction::Mean) const;
+  /// cross_entropy() of logarithms of probabilities, such as log_softmax() gives.
+  Tensor nll_loss(const Tensor& target, const Tensor& weight = {}, int64_t ignore_index = -100,
+                  Reduction reduction = Reduction::Mean) const;
+  Tensor l1_loss(const Tensor& target, Reduction reduction = Reduction::Mean) const;
+  /// (x - y)^2 / (2 beta) where |x - y| < beta, else |x - y| - beta/2 (Girshick, 2015).
+  /// InvalidArgument: a negative beta.
+  Tensor smooth_l1_loss(const Tensor& target, Reduction reduction = Reduction::Mean,
+                        double beta = 1) const;
+  /// smooth_l1_loss() times delta (Huber, 1964). InvalidArgument unless delta is positive.
+  Tensor huber_loss(const Tensor& target, Reduction reduction = Reduction::Mean,
+                    double delta = 1) const;
+  /// target (log target - x) for logarithms x of probabilities; log_target: targets are logarithms
+  /// too. The divergence itself is Reduction::BatchMean (Kullback and Leibler, 1951).
+  Tensor kl_div(const Tensor& target, Reduction reduction = Reduction::Mean,
+                bool log_target = false) const;
+  /// exp(x) - target x, or x - target log(x + eps) unless log_input; full adds Stirling's
+  /// approximation of log target! above 1.
+  Tensor poisson_nll_loss(const Tensor& target, bool log_input = true, bool full = false,
+                          double eps = 1e-8, Reduction reduction = Reduction::Mean) const;
+  /// (log v + (x - target)^2 / v) / 2, v the variance but at least eps; full adds log(2 pi) / 2.
+  /// The variance has the shape of x, or that with a last axis of 1, or without it.
+  Tensor gaussian_nll_loss(const Tensor& target, const Tensor& variance, bool full = false,
+                           double eps = 1e-6, Reduction reduction = Reduction::Mean) const;
+  /// Targets 1 and -1: x, or max(0, margin - x).
+  Tensor hinge_embedding_loss(const Tensor& target, double margin = 1,
+                              Reduction reduction = Reduction::Mean) const;
+  /// log(1 + exp(-target x)) for targets 1 and -1.
+  Tensor soft_margin_loss(const Tensor& target, Reduction reduction = Reduction::Mean) const;
+  /// max(0, target (other - x) + margin): target 1 asks that x is larger, -1 that other is.
+  Tensor margin_ranking_loss(const Tensor& other, const Tensor& target, double margin = 0,
+                             Reduction reduction = Reduction::Mean) const;
+  /// 1 - cos of rows for target 1, max(0, cos - margin) for -1.
+  Tensor cosine_embedding_loss(const Tensor& other, const Tensor& target, double margin = 0,
+                               Reduction reduction = Reduction::Mean) const;
+  /// max(0, d(x, positive) - d(x, negative) + margin), d the p-norm of differences along the last
+  /// axis, to each of which eps is added; swap: the negative's distance is the smaller one of those
+  /// to x and to the positive (Balntas et al., 2016).
+  Tensor triplet_margin_loss(const Tensor& positive, const Tensor& negative, double margin = 1,
+                             double p = 2, double eps = 1e-6, bool swap = false,
+                             Reduction reduction = Reduction::Mean) const;
 
   // ---- state
 
   /// Asks for memory of its own in row-major order.
   Tensor contiguous() const;
+  /// A copy in memory of its own, also of what is realized; gradients flow through it.
+  Tensor clone() const;
   /// The value, without gradient; of the same memory where there is one.
   Tensor detach() const;
   Tensor to(const std::string& device) const;
@@ -536,6 +597,23 @@ TUFF_BINARY(>>);
 #undef TUFF_BINARY
 Tensor operator-(const Tensor& a);
 Tensor operator~(const Tensor& a);
+
+/// In place, see TensorWrites: a += b changes what all copies of a see, a = a + b makes a tensor of
+/// its own.
+#define TUFF_IN_PLACE(op)                         \
+  Tensor& operator op(Tensor& a, const Tensor& b); \
+  Tensor& operator op(Tensor& a, Number b)
+TUFF_IN_PLACE(+=);
+TUFF_IN_PLACE(-=);
+TUFF_IN_PLACE(*=);
+TUFF_IN_PLACE(/=);
+TUFF_IN_PLACE(%=);
+TUFF_IN_PLACE(&=);
+TUFF_IN_PLACE(|=);
+TUFF_IN_PLACE(^=);
+TUFF_IN_PLACE(<<=);
+TUFF_IN_PLACE(>>=);
+#undef TUFF_IN_PLACE
 
 /// Whether what this thread computes has gradients; true unless a NoGradGuard lives.
 bool is_grad_enabled();

@@ -244,7 +244,11 @@ handle cast_word(Enum value, const Rows& rows) {
     static handle cast(Type v, return_value_policy, handle) { return cast_word(v, kRows); } \
   }
 TUFF_WORDS(tuff::Reduction, {"none", tuff::Reduction::None}, {"mean", tuff::Reduction::Mean},
-           {"sum", tuff::Reduction::Sum});
+           {"sum", tuff::Reduction::Sum}, {"batchmean", tuff::Reduction::BatchMean});
+TUFF_WORDS(tuff::PadMode, {"constant", tuff::PadMode::Constant},
+           {"reflect", tuff::PadMode::Reflect}, {"replicate", tuff::PadMode::Replicate},
+           {"circular", tuff::PadMode::Circular});
+TUFF_WORDS(tuff::GridOrder, {"ij", tuff::GridOrder::Rows}, {"xy", tuff::GridOrder::Columns});
 TUFF_WORDS(tuff::FanMode, {"in", tuff::FanMode::In}, {"out", tuff::FanMode::Out});
 #undef TUFF_WORDS
 

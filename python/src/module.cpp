@@ -62,6 +62,12 @@ PYBIND11_MODULE(_tuff, m) {
   bind_elementwise(tensor);
   bind_reductions(tensor);
   bind_networks(tensor);
+  bind_losses(tensor);
+  bind_math(tensor);
+  bind_views(tensor);
+  bind_products(tensor);
+  bind_statistics(tensor);
+  bind_writes(tensor);
   bind_operators(tensor);
   bind_indexing(tensor);
   bind_state(tensor);

@@ -40,6 +40,7 @@ constexpr Unary kUnary[] = {
     {"isnan", &Tensor::isnan, "Bool: is x not a number?"},
     {"isinf", &Tensor::isinf, "Bool: is x infinite?"},
     {"contiguous", &Tensor::contiguous, "Asks for memory of its own in row-major order."},
+    {"clone", &Tensor::clone, "A copy in memory of its own; gradients flow through it."},
     {"detach", &Tensor::detach, "The value, without gradient."},
 };
 
@@ -155,8 +156,14 @@ void bind_movement(TensorClass& c) {
       "Axes turned round; all of them if none is given.");
   c.def("transpose", &Tensor::transpose, arg("dim0"), arg("dim1"), "Two axes exchanged.");
   c.def_property_readonly("T", &Tensor::T, "The last two axes exchanged.");
-  c.def("pad", &Tensor::pad, arg("padding"), arg("value") = 0,
-        "(last before, last after, the one before that, ...); negative values crop.");
+  c.def(
+      "pad",
+      [](const Tensor& x, const std::vector<int64_t>& padding, Number value, PadMode mode) {
+        return mode == PadMode::Constant ? x.pad(padding, value) : x.pad(padding, mode);
+      },
+      arg("padding"), arg("value") = 0, arg("mode") = PadMode::Constant,
+      "(last before, last after, the one before that, ...); negative values crop. mode: "
+      "\"constant\", \"reflect\", \"replicate\" or \"circular\".");
   c.def("shrink", &Tensor::shrink, arg("ranges"), "The part [begin, end) of every axis.");
   c.def("slice", &Tensor::slice, arg("dim"), arg("start") = py::none(), arg("stop") = py::none(),
         arg("step") = 1, "start:stop:step of one axis.");
@@ -167,6 +174,8 @@ void bind_movement(TensorClass& c) {
   c.def("flatten", &Tensor::flatten, arg("start_dim") = 0, arg("end_dim") = -1,
         "Several axes as one.");
   c.def("split", &Tensor::split, arg("size"), arg("dim") = 0, "Parts of so many elements.");
+  c.def("split", &Tensor::split_with_sizes, arg("sizes"), arg("dim") = 0,
+        "The same as split_with_sizes().");
   c.def("split_with_sizes", &Tensor::split_with_sizes, arg("sizes"), arg("dim") = 0,
         "Parts of these sizes.");
   c.def("chunk", &Tensor::chunk, arg("chunks"), arg("dim") = 0, "So many parts.");
@@ -192,8 +201,19 @@ void bind_elementwise(TensorClass& c) {
       arg("approximate") = "none", "x * Phi(x), Phi by erf (\"none\") or by tanh (\"tanh\").");
   c.def("softplus", &Tensor::softplus, arg("beta") = 1.0, arg("threshold") = 20.0,
         "log(1 + exp(beta x)) / beta; x itself where beta x > threshold.");
-  c.def("clamp", &Tensor::clamp, arg("min") = py::none(), arg("max") = py::none(),
-        "Kept inside bounds, either of which may be left out.");
+  c.def(
+      "clamp",
+      [](const Tensor& x, std::optional<Number> min, std::optional<Number> max) {
+        return x.clamp(min, max);
+      },
+      arg("min") = py::none(), arg("max") = py::none(),
+      "Kept inside bounds, either of which may be left out.");
+  c.def(
+      "clamp",
+      [](const Tensor& x, const MaybeTensor& min, const MaybeTensor& max) {
+        return x.clamp(given(min), given(max));
+      },
+      arg("min") = py::none(), arg("max") = py::none(), "The same between tensors.");
   c.def("masked_fill", &Tensor::masked_fill, arg("mask"), arg("value"),
         "The value where the bool mask holds.");
   c.def("cast", &Tensor::cast, arg("dtype"), "The values as another dtype.");
@@ -286,26 +306,6 @@ void bind_networks(TensorClass& c) {
       "(N, C, ...) normalized per channel.");
   c.def("dropout", &Tensor::dropout, arg("p") = 0.5,
         "Zeroes with probability p and scales the rest; only in training mode.");
-  c.def(
-      "cross_entropy",
-      [](const Tensor& x, const Tensor& target, const MaybeTensor& weight, int64_t ignore_index,
-         Reduction reduction, double label_smoothing) {
-        return x.cross_entropy(target, given(weight), ignore_index, reduction, label_smoothing);
-      },
-      arg("target"), arg("weight") = py::none(), arg("ignore_index") = -100,
-      arg("reduction") = Reduction::Mean, arg("label_smoothing") = 0.0,
-      "-log softmax(logits)[target]; logits (N, C, ...) or (C).");
-  c.def("mse_loss", &Tensor::mse_loss, arg("target"), arg("reduction") = Reduction::Mean,
-        "Squared differences.");
-  c.def(
-      "binary_cross_entropy_with_logits",
-      [](const Tensor& x, const Tensor& target, const MaybeTensor& weight, Reduction reduction,
-         const MaybeTensor& pos_weight) {
-        return x.binary_cross_entropy_with_logits(target, given(weight), reduction,
-                                                  given(pos_weight));
-      },
-      arg("target"), arg("weight") = py::none(), arg("reduction") = Reduction::Mean,
-      arg("pos_weight") = py::none(), "Of logits and targets in 0..1.");
 }
 
 }  // namespace tuff::python

@@ -130,6 +130,7 @@ void bind_arithmetic_in_place(TensorClass& c) {
   bind_in_place(c, "__isub__", PyNumber_Subtract);
   bind_in_place(c, "__imul__", PyNumber_Multiply);
   bind_in_place(c, "__itruediv__", PyNumber_TrueDivide);
+  bind_in_place(c, "__imatmul__", PyNumber_MatrixMultiply);
   bind_in_place(c, "__ifloordiv__", PyNumber_FloorDivide);
   bind_in_place(c, "__imod__", PyNumber_Remainder);
   bind_in_place(c, "__iand__", PyNumber_And);

@@ -32,3 +32,5 @@ randint, manual_seed = Tensor.randint, Tensor.manual_seed
 get_rng_state, set_rng_state = Tensor.get_rng_state, Tensor.set_rng_state
 from_blob, from_bytes, from_file = Tensor.from_blob, Tensor.from_bytes, Tensor.from_file
 cat, stack, einsum, where = Tensor.cat, Tensor.stack, Tensor.einsum, Tensor.where
+hstack, vstack, dstack, column_stack = Tensor.hstack, Tensor.vstack, Tensor.dstack, Tensor.column_stack
+meshgrid = Tensor.meshgrid

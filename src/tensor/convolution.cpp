@@ -51,15 +51,6 @@ Tensor phase_windows(const Tensor& x, int64_t d, int64_t k, int64_t stride) {
   return windows.flatten(d, d + 1).narrow(d, 0, k);
 }
 
-// The same of any axis: padded where windows_1d needs it, the windows that this adds cut off again.
-Tensor windows_of_axis(const Tensor& x, int64_t d, int64_t k, int64_t stride, int64_t dilation) {
-  if (dilation * (k - 1) < stride) return apart_windows(x, d, k, stride, dilation);
-  if (stride > 1 && dilation == 1) return phase_windows(x, d, k, stride);
-  const int64_t n = x.size(d), out = (n - dilation * (k - 1) - 1) / stride + 1;
-  const Tensor padded = pad_axis(x, d, 0, std::max<int64_t>(0, out * stride - n - dilation));
-  return windows_1d(padded, d, k, stride, dilation).narrow(d + 1, 0, out);
-}
-
 // What is multiplied with the zeros around an image is taken to be finite, forwards and backwards.
 Tensor products(const Tensor& x, const Tensor& weight) {
   const detail::BuildGuard section;
@@ -85,6 +76,16 @@ void require_padding(const char* what, IntPair padding) {
 }
 
 }  // namespace
+
+// By the window's kind: padded where windows_1d needs it, the windows that this adds cut off again.
+Tensor detail::windows_of_axis(const Tensor& x, int64_t d, int64_t k, int64_t stride,
+                               int64_t dilation) {
+  if (dilation * (k - 1) < stride) return apart_windows(x, d, k, stride, dilation);
+  if (stride > 1 && dilation == 1) return phase_windows(x, d, k, stride);
+  const int64_t n = x.size(d), out = (n - dilation * (k - 1) - 1) / stride + 1;
+  const Tensor padded = pad_axis(x, d, 0, std::max<int64_t>(0, out * stride - n - dilation));
+  return windows_1d(padded, d, k, stride, dilation).narrow(d + 1, 0, out);
+}
 
 Tensor detail::windows_2d(const Tensor& x, IntPair k, IntPair stride, IntPair dilation) {
   const int64_t h = x.dim() - 2, w = x.dim() - 1;

@@ -7,33 +7,25 @@
 #include "base/check.h"
 #include "ir/variants.h"
 #include "tensor/impl.h"
+#include "tensor/polynomials.h"
 
 namespace tuff {
 
 using detail::as_float;
 using detail::computed_wide;
 using detail::derive;
+using detail::erf_small;
+using detail::horner;
+using detail::is_wide;
 using detail::number_like;
 using detail::uop;
 using ir::Op;
 
 namespace {
 
-#define TUFF_POLYNOMIAL(name, ...) constexpr double name[] = {__VA_ARGS__};
-#include "tensor/polynomials.def"
-#undef TUFF_POLYNOMIAL
-
 Tensor real(Op op, const Tensor& x) {
   const Tensor v = as_float(x);
   return derive(v, ir::alu(op, {uop(v)}));
-}
-bool is_wide(const Tensor& x) { return x.dtype() == DType::F64; }
-
-// c[0] + x*(c[1] + x*(...))
-Tensor horner(const Tensor& x, std::span<const double> c) {
-  Tensor sum = x * c.back() + c[c.size() - 2];
-  for (size_t i = c.size() - 2; i-- > 0;) sum = sum * x + c[i];
-  return sum;
 }
 
 Tensor exp_of(const Tensor& x) { return derive(x, ir::exponential(uop(x))); }
@@ -53,17 +45,12 @@ Tensor with_exponential(const Tensor& x, F&& f) {
   return computed_wide(x, [&](const Tensor& v) { return f(narrow ? detail::quick_exp : exp_of, v); });
 }
 
-// erf near 0; the branch that is not taken sees an argument that keeps it finite.
-Tensor erf_small(const Tensor& x) {
-  const Tensor v = x.clamp(-1, 1);
-  return v * (is_wide(x) ? horner(v * v, kErfF64) : horner(v * v, kErfF32));
-}
 // erfc(|x|) as two factors, from 1 up to where exp(-x^2), the second one, is 0: t = 1/(1 + |x|/2)
 // as in Numerical Recipes' erfcc, with polynomials of our own.
 std::pair<Tensor, Tensor> erfc_tail(const Tensor& x) {
   const Tensor a = detail::magnitude(x).clamp(1, is_wide(x) ? 28 : 14);
   const Tensor t = (a * 0.5 + 1).reciprocal();
-  return {t * (is_wide(x) ? horner(t, kErfcF64) : horner(t, kErfcF32)), detail::quick_exp(-(a * a))};
+  return {t * horner(t, detail::kErfcF32, detail::kErfcF64), detail::quick_exp(-(a * a))};
 }
 
 // x times the distribution function of the standard normal. Its tail is multiplied with x before it
@@ -84,6 +71,20 @@ Tensor cos_of(const Tensor& x) { return derive(x, ir::sine(uop(x), 1)); }
 }  // namespace
 
 namespace detail {
+
+Tensor horner(const Tensor& x, std::span<const double> c) {
+  Tensor sum = x * c.back() + c[c.size() - 2];
+  for (size_t i = c.size() - 2; i-- > 0;) sum = sum * x + c[i];
+  return sum;
+}
+
+// The branch that is not taken sees an argument that keeps it finite.
+Tensor erf_small(const Tensor& x) {
+  const Tensor v = x.clamp(-1, 1);
+  return v * horner(v * v, kErfF32, kErfF64);
+}
+
+Tensor exact_exp(const Tensor& x) { return exp_of(x); }
 
 Tensor quick_exp(const Tensor& x) {
   return is_wide(x) ? exp_of(x) : (x * std::numbers::log2e).exp2();
@@ -133,7 +134,7 @@ Tensor Tensor::sigmoid() const {
 Tensor Tensor::tanh() const {
   return computed_wide(*this, [](const Tensor& x) {
     const Tensor v = x.clamp(-0.625, 0.625);
-    const Tensor small = v * (is_wide(x) ? horner(v * v, kTanhF64) : horner(v * v, kTanhF32));
+    const Tensor small = v * horner(v * v, detail::kTanhF32, detail::kTanhF64);
     return where(detail::magnitude(x) <= 0.625, small, 2.0 * sigmoid_by(detail::quick_exp, 2.0 * x) - 1.0);
   });
 }

@@ -76,6 +76,15 @@ inline Loaded uop(const Tensor& t) {
     refuse_left_behind();
   return Loaded(t.impl()->uop);
 }
+// The tensor that a base of class Tensor is a part of.
+template <class Part>
+const Tensor& self(const Part* part) {
+  return static_cast<const Tensor&>(*part);
+}
+template <class Part>
+Tensor& self(Part* part) {
+  return static_cast<Tensor&>(*part);
+}
 // Same device, a new node; detached while gradients are off.
 Tensor derive(const Tensor& from, ir::UOp u);
 ir::Shape shape_of(const Sizes& sizes);
@@ -143,6 +152,9 @@ ir::UOp assign_target(const Tensor& t);
 void store(Tensor& to, const Tensor& value);
 // The same of a part that value has the shape of; what is around it is not touched.
 void store_part(Tensor& to, const ir::Pairs& part, const Tensor& value);
+// What functions in place do: x becomes the value, broadcast and of x's dtype; memory is written,
+// what is still to be computed is replaced.
+Tensor& overwrite(const char* what, Tensor& x, const Tensor& value);
 // InvalidArgument for a tensor that has requires_grad while gradients are on; `instead` is what to
 // do.
 void require_no_gradient(const char* what, const Tensor& t, const char* instead);
@@ -170,6 +182,8 @@ Tensor own_sum(const char* what, const Tensor& x, const Axes& dims);
 // hit is bool, true for at most one position of the summed axes: what x holds there, or 0. The
 // scheduler turns it into one load.
 Tensor pick(const Tensor& hit, const Tensor& x, const Axes& dims);
+// Windows along one axis: (..., n, ...) -> (..., k, windows, ...).
+Tensor windows_of_axis(const Tensor& x, int64_t d, int64_t k, int64_t stride, int64_t dilation);
 // Windows along the last two axes: (..., H, W) -> (..., OH, OW, KH, KW).
 Tensor windows_2d(const Tensor& x, IntPair kernel, IntPair stride, IntPair dilation);
 void require_integers(const char* what, const Tensor& index);

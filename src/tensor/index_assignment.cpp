@@ -262,26 +262,52 @@ Tensor Tensor::index_put(const std::vector<Index>& indices, Number value) const 
   return index_put(indices, full({}, value, {dtype(), device()}));
 }
 
+namespace {
+
+// What a Jit's function finds is state, which replays keep in memory.
+bool is_in_memory(const Tensor& x) {
+  const bool is_state =
+      detail::function_call != 0 && x.impl()->made_in != detail::function_call;
+  return is_state || detail::assign_target(x);
+}
+
+// What is still to be computed becomes the result.
+void replace(Tensor& x, const Tensor& changed) {
+  ir::UOp before;  // goes when others may build
+  const detail::ReplaceGuard alone;
+  const ir::UOp after = uop(changed);  // may be the tensor itself
+  before = std::exchange(x.impl()->uop, after);
+}
+
+}  // namespace
+
+Tensor& detail::overwrite(const char* what, Tensor& x, const Tensor& value) {
+  require_no_gradient(what, x, "compute with a new tensor, or hold a NoGradGuard to write it");
+  require_same_device(what, x, value);
+  if (value.dtype() != x.dtype())
+    fail<InvalidArgument>("{}: {} does not hold the result, which is {}: x = x + y makes a tensor "
+                          "of its own",
+                          what, name(x.dtype()), name(value.dtype()));
+  const Sizes sizes = x.sizes();
+  if (!same(broadcast_sizes(what, value.sizes(), sizes), sizes))
+    fail<ShapeError>("{}: {} does not hold the result, which is {}", what, text(sizes),
+                     text(value.sizes()));
+  if (is_in_memory(x)) return x.assign(value.expand(sizes));
+  replace(x, value.expand(sizes));
+  return x;
+}
+
 Tensor& Tensor::index_put_(const std::vector<Index>& indices, const Tensor& value) {
   detail::require_no_gradient("index_put_", *this,
                               "use index_put(), or hold a NoGradGuard to write it");
   const std::optional<PutPart> p = part_to_put(*this, indices, value);
   if (!p) return *this;
-  // What a Jit's function finds is state, which replays keep in memory.
-  const bool is_state = detail::function_call != 0 && impl_->made_in != detail::function_call;
-  if (is_state || detail::assign_target(*this)) {
-    if (detail::same(p->value.sizes(), sizes()))
-      detail::store(*this, p->value);
-    else
-      detail::store_part(*this, pairs_of(*p), p->value);
-    return *this;
-  }
-  const Tensor changed =
-      detail::derive(*this, ir::put(uop(*this), pairs_of(*p), uop(p->value)));
-  ir::UOp before;  // goes when others may build
-  const detail::ReplaceGuard alone;
-  const ir::UOp after = uop(changed);  // may be the tensor itself
-  before = std::exchange(impl_->uop, after);
+  if (!is_in_memory(*this))
+    replace(*this, detail::derive(*this, ir::put(uop(*this), pairs_of(*p), uop(p->value))));
+  else if (detail::same(p->value.sizes(), sizes()))
+    detail::store(*this, p->value);
+  else
+    detail::store_part(*this, pairs_of(*p), p->value);
   return *this;
 }
 

@@ -249,6 +249,10 @@ Tensor Tensor::contiguous() const {
   const bool is_new = !(here == uop(*this));
   return detail::derive(*this, is_new ? here : ir::make(Op::Contiguous, dtype(), {here}));
 }
+Tensor Tensor::clone() const {
+  if (!realized(uop(*this))) return contiguous();
+  return detail::derive(*this, ir::make(Op::Contiguous, dtype(), {uop(*this)}));
+}
 Tensor Tensor::detach() const {
   return detail::derive(*this, ir::make(Op::Detach, dtype(), {uop(*this)}));
 }

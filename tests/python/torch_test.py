@@ -301,5 +301,67 @@ class Sharing(unittest.TestCase):
         self.assertEqual(module.weight.tolist(), [[0, 0, 0]] * 2)
 
 
+class Edges(unittest.TestCase):
+    """Functions that have PyTorch's names, forwards and backwards at the ends of their domains and at special values, in
+    float32 against PyTorch in float64."""
+    VALUES = [math.nan, math.inf, -math.inf, 0.0, -0.0, 0.25, -0.25, 0.5, -0.5, 0.75, 1.0, -1.0, 1.5, -1.5, 2.0, 3.0, -3.0,
+              6.0, 9.0, -9.0, 40.0, -40.0, 1e-30, -1e-30, 1e30, -1e30]
+    UNARY = ["asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "log1p", "expm1", "log10", "erfc", "erfinv", "lgamma",
+             "digamma", "logit", "sinc", "rad2deg", "deg2rad", "frac", "isfinite", "signbit", "nan_to_num", "ravel", "trace", "relu6",
+             "selu", "elu", "celu", "hardsigmoid", "hardswish", "hardtanh", "mish", "logsigmoid", "softsign", "tanhshrink", "hardshrink",
+             "softshrink", "norm", "amax", "amin", "count_nonzero"]
+    BINARY = ["atan2", "hypot", "logaddexp", "xlogy", "copysign", "add", "sub", "mul", "div", "eq", "ne", "lt", "le", "gt", "ge",
+              "logical_and", "logical_or", "logical_xor", "isclose"]
+    # Where PyTorch says otherwise: at NaN, which it takes for what is cut off; at -inf; beside infinities; at poles.
+    VALUES_APART = {"softshrink": np.isnan, "hardswish": lambda x: x == -math.inf, "softsign": np.isinf, "nan_to_num": np.isinf}
+    GRADIENTS_APART = {
+        **dict.fromkeys(["relu6", "hardsigmoid", "hardtanh", "hardshrink", "softshrink"], np.isnan),
+        "hypot": lambda x, y: np.isinf(x) | np.isinf(y) | ((x == 0) & (y == 0)), "atan2": lambda x, y: np.isinf(x) | np.isinf(y) | ((x == 0) & (y == 0)),
+        "xlogy": lambda x, y: (x == 0) & (np.isinf(y) | (y == 0)), "copysign": lambda x, y: np.isnan(x) | np.isnan(y) | np.isinf(x),
+        "logaddexp": lambda x, y: np.isinf(x) & (x == y), "hardswish": lambda x: ~(np.abs(x) < 1e10) | (x == -3),
+        "acosh": lambda x: x < 1, "logit": lambda x: (x < 0) | (x > 1), "lgamma": lambda x: np.isinf(x) | ((x < 0) & (x == np.trunc(x))),
+        "digamma": lambda x: np.isinf(x) | ((x < 0) & (x == np.trunc(x))),
+    }
+
+    def torch_function(self, name):
+        return getattr(torch, name, None) or getattr(torch.nn.functional, name, None) or getattr(torch.Tensor, name)
+
+    def compare(self, name, got, want, arrays, apart, what):
+        self.assertEqual(tuple(got.shape), tuple(want.shape), (name, what))
+        with np.errstate(over="ignore"):  # infinite where a float is
+            a, b = got.numpy(), want.detach().numpy().astype(got.numpy().dtype)
+        wrong = ~np.isclose(a, b, rtol=3e-6, atol=3e-7, equal_nan=True)
+        if a.shape == arrays[0].shape and apart is not None:
+            wrong &= ~apart(*arrays)
+        if wrong.any():
+            where = [x[wrong] if x.shape == a.shape else x for x in arrays]
+            self.fail(f"{name}, {what}: at {where} {a[wrong]}, PyTorch {b[wrong]}")
+
+    def check(self, name, arrays):
+        inputs = [torch.tensor(a, dtype=torch.float64, requires_grad=True) for a in arrays]
+        mine = [tuff.tensor(a, dtype="float32", requires_grad=True) for a in arrays]
+        dtype = self.torch_function(name)(*[x.detach().float() for x in inputs]).dtype
+        want, got = self.torch_function(name)(*inputs), getattr(mine[0], name)(*mine[1:])
+        self.assertEqual(got.dtype.name, str(dtype).split(".")[1], name)
+        gradients = got.sum().gradient(mine) if want.requires_grad else []
+        self.compare(name, got, want, arrays, self.VALUES_APART.get(name), "values")
+        if want.requires_grad:
+            want.sum().backward()
+        for i, g in enumerate(gradients):
+            if inputs[i].grad is not None and g is not None:
+                self.compare(name, g, inputs[i].grad, arrays, self.GRADIENTS_APART.get(name), f"gradient {i}")
+
+    def test_special_values(self):
+        for name in self.UNARY:
+            with self.subTest(name):
+                self.check(name, [np.array([self.VALUES]) if name == "trace" else np.array(self.VALUES)])
+
+    def test_pairs_of_special_values(self):
+        pairs = np.array([(a, b) for a in self.VALUES for b in self.VALUES])
+        for name in self.BINARY:
+            with self.subTest(name):
+                self.check(name, [pairs[:, 0], pairs[:, 1]])
+
+
 if __name__ == "__main__":
     unittest.main()

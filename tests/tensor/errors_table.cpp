@@ -239,7 +239,7 @@ const Table& element_wise() {
        [] { ints({2}).bitwise_left_shift(floats({2})); }},
       {"bitwise_right_shift", "InvalidArgument", "float32",
        [] { floats({2}).bitwise_right_shift(ints({2})); }},
-      {"clamp", "InvalidArgument", "neither", [] { floats({2}).clamp({}, {}); }},
+      {"clamp", "InvalidArgument", "neither", [] { floats({2}).clamp(std::nullopt); }},
       {"maximum", "ShapeError", "maximum: shapes", [] { floats({2}).maximum(floats({3})); }},
       {"minimum", "ShapeError", "minimum: shapes", [] { floats({2}).minimum(floats({3})); }},
       {"where", "InvalidArgument", "not bool",
@@ -569,6 +569,7 @@ std::vector<const Wrong*> wrong_rows() {
                          &state(), &undefined()}) {
     for (const Wrong& w : *t) out.push_back(&w);
   }
+  for (const Wrong* w : wrong_rows_of_parts()) out.push_back(w);
   return out;
 }
 

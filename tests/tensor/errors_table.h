@@ -17,5 +17,7 @@ struct Wrong {
 };
 
 std::vector<const Wrong*> wrong_rows();
+// Part of them: of Tensor's bases and losses.
+std::vector<const Wrong*> wrong_rows_of_parts();
 
 }  // namespace tuff::test

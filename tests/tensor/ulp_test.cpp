@@ -47,6 +47,8 @@ struct Function {
   bool binary = false;
   bool ends_early = false;    // 0 where flushed subnormals are factors (include/tuff/tensor.h)
   bool of_quotients = false;  // only promised where x / y is small enough (include/tuff/tensor.h)
+  bool alike = false;         // both operands are drawn in the same way
+  bool of_positive = false;   // only promised from 0 on (include/tuff/tensor_math.h)
 };
 Real sigmoid(Real x) { return 1 / (1 + expl(-x)); }
 Real gelu_tanh(Real x) {
@@ -56,6 +58,27 @@ Real gelu_tanh(Real x) {
 Real remainder_of(Real x, Real y) {
   const Real r = fmodl(x, y);
   return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+}
+// Newton's method from the leading terms of the inverse, on the side that has the digits.
+Real erfinv(Real x) {
+  const Real a = std::abs(x), slope = 2 / sqrtl(std::numbers::pi_v<Real>);
+  if (a >= 1 || a == 0 || std::isnan(x)) return a > 1 ? NAN : a == 1 ? x * INFINITY : x;
+  const Real r2 = -logl(1 - a * a), c = 2 / (std::numbers::pi_v<Real> * 0.147L) + -r2 / 2;
+  Real y = a < 0.1L ? a / slope : sqrtl(sqrtl(c * c + r2 / 0.147L) - c);
+  for (int i = 0; i < 5; i++)
+    y -= (a < 0.5L ? erfl(y) - a : (1 - a) - erfcl(y)) / (slope * expl(-y * y));
+  return std::copysign(y, x);
+}
+// By recurrence to 40, then Stirling's series (Abramowitz and Stegun, 6.3.18).
+Real digamma(Real x) {
+  Real sum = 0;
+  for (; x < 40; x++) sum -= 1 / x;
+  const Real s = 1 / (x * x);
+  return sum + logl(x) - 0.5L / x -
+         s * (1.0L / 12 - s * (1.0L / 120 - s * (1.0L / 252 - s * (1.0L / 240 - s / 132))));
+}
+Real logit(Real x) {
+  return x > 0.25L && x < 0.75L ? 2 * atanhl(2 * x - 1) : logl(x) - log1pl(-x);
 }
 const Function kFunctions[] = {
 #define TUFF_UNARY(name, exact, low, high)                  \
@@ -76,12 +99,40 @@ const Function kFunctions[] = {
     TUFF_UNARY(gelu, x * erfcl(-x / std::numbers::sqrt2_v<Real>) / 2, -14, 14),
     {"gelu_tanh", [](const Tensor& x, const Tensor&) { return x.gelu("tanh"); },
      [](Real x, Real) { return gelu_tanh(x); }, -14, 14, false, true},
+    TUFF_UNARY(asin, asinl(x), -1, 1),
+    TUFF_UNARY(acos, acosl(x), -1, 1),
+    TUFF_UNARY(atan, atanl(x), -3, 3),
+    TUFF_UNARY(sinh, sinhl(x), -90, 90),
+    TUFF_UNARY(cosh, coshl(x), -90, 90),
+    TUFF_UNARY(asinh, asinhl(x), -3, 3),
+    TUFF_UNARY(acosh, acoshl(x), 1, 5),
+    TUFF_UNARY(atanh, atanhl(x), -1, 1),
+    TUFF_UNARY(log1p, log1pl(x), -1, 3),
+    TUFF_UNARY(expm1, expm1l(x), -3, 3),
+    TUFF_UNARY(log10, log10l(x), 0.5, 2),
+    TUFF_UNARY(erfc, erfcl(x), -6, 27),
+    TUFF_UNARY(erfinv, erfinv(x), -1, 1),
+    TUFF_UNARY(logit, logit(x), 0, 1),
+    TUFF_UNARY(elu, x > 0 ? x : expm1l(x), -20, 1),
+    TUFF_UNARY(mish, x * tanhl(log1pl(expl(x))), -100, 20),
+    TUFF_UNARY(logsigmoid, std::min(x, Real(0)) - log1pl(expl(-std::abs(x))), -20, 100),
     TUFF_UNARY(sqrt, sqrtl(x), 0.5, 2),
     TUFF_UNARY(rsqrt, 1 / sqrtl(x), 0.5, 2),
     TUFF_UNARY(reciprocal, 1 / x, 0.5, 2),
 #undef TUFF_UNARY
     {"pow", [](const Tensor& x, const Tensor& y) { return x.pow(y); },
      [](Real x, Real y) { return powl(x, y); }, 0.5, 2, true},
+    {"lgamma", [](const Tensor& x, const Tensor&) { return x.lgamma(); },
+     [](Real x, Real) { return lgammal(x); }, 0, 20, false, false, false, false, true},
+    {"digamma", [](const Tensor& x, const Tensor&) { return x.digamma(); },
+     [](Real x, Real) { return digamma(x); }, 1.5, 20, false, false, false, false, true},
+    {"atan2", [](const Tensor& y, const Tensor& x) { return y.atan2(x); },
+     [](Real y, Real x) { return atan2l(y, x); }, -2, 2, true, false, false, true},
+    {"hypot", [](const Tensor& x, const Tensor& y) { return x.hypot(y); },
+     [](Real x, Real y) { return hypotl(x, y); }, -2, 2, true, false, false, true},
+    {"xlogy", [](const Tensor& x, const Tensor& y) { return x.xlogy(y); },
+     [](Real x, Real y) { return x == 0 && !std::isnan(y) ? 0 : x * logl(y); }, 0.1, 3, true, false,
+     false, true},
     {"pow_4", [](const Tensor& x, const Tensor&) { return x.pow(4); },
      [](Real x, Real) { return powl(x, 4); }, 0.5, 2},
     {"pow_minus_4", [](const Tensor& x, const Tensor&) { return x.pow(-4); },
@@ -183,6 +234,7 @@ class Generator {
     if (t_ == DType::F64 && f_.high - f_.low > 100 && kind != 0) x *= 8;
     if (!f_.binary) return push(s, x, y);
     if (f_.of_quotients) return add_quotient(s, kind);
+    if (f_.alike) return push(s, x, kind == 3 ? decoded(t_, any()) : uniform(f_.low, f_.high));
     if (kind == 1) x = std::floor(uniform(-40, 40)), y = std::floor(uniform(-30, 30));
     const double range = least_exponent(t_) * -1.2;
     if (kind == 0) x = std::abs(x);
@@ -257,6 +309,7 @@ class Measurement {
   bool subnormal(Real v) const { return v != 0 && std::abs(v) < ldexpl(1, least_exponent(t_)); }
 
   bool is_promised(double x, double y) const {
+    if (f_.of_positive && std::signbit(x)) return false;
     if (!f_.of_quotients || !std::isfinite(x) || y == 0 || std::isnan(y)) return true;
     return std::abs(Real(x) / Real(y)) < (t_ == DType::F64 ? 0x1p53L : 0x1p24L);
   }

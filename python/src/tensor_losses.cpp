@@ -1,0 +1,93 @@
+// Losses.
+#include "module.h"
+
+namespace tuff::python {
+
+using py::arg;
+
+namespace {
+
+void bind_losses_of_classes(TensorClass& c) {
+  c.def(
+      "cross_entropy",
+      [](const Tensor& x, const Tensor& target, const MaybeTensor& weight, int64_t ignore_index,
+         Reduction reduction, double label_smoothing) {
+        return x.cross_entropy(target, given(weight), ignore_index, reduction, label_smoothing);
+      },
+      arg("target"), arg("weight") = py::none(), arg("ignore_index") = -100,
+      arg("reduction") = Reduction::Mean, arg("label_smoothing") = 0.0,
+      "-log softmax(logits)[target]; logits (N, C, ...) or (C).");
+  c.def(
+      "nll_loss",
+      [](const Tensor& x, const Tensor& target, const MaybeTensor& weight, int64_t ignore_index,
+         Reduction reduction) {
+        return x.nll_loss(target, given(weight), ignore_index, reduction);
+      },
+      arg("target"), arg("weight") = py::none(), arg("ignore_index") = -100,
+      arg("reduction") = Reduction::Mean, "cross_entropy() of logarithms of probabilities.");
+  c.def(
+      "binary_cross_entropy_with_logits",
+      [](const Tensor& x, const Tensor& target, const MaybeTensor& weight, Reduction reduction,
+         const MaybeTensor& pos_weight) {
+        return x.binary_cross_entropy_with_logits(target, given(weight), reduction,
+                                                  given(pos_weight));
+      },
+      arg("target"), arg("weight") = py::none(), arg("reduction") = Reduction::Mean,
+      arg("pos_weight") = py::none(), "Of logits and targets in 0..1.");
+  c.def(
+      "binary_cross_entropy",
+      [](const Tensor& x, const Tensor& target, const MaybeTensor& weight, Reduction reduction) {
+        return x.binary_cross_entropy(target, given(weight), reduction);
+      },
+      arg("target"), arg("weight") = py::none(), arg("reduction") = Reduction::Mean,
+      "Of probabilities and targets in 0..1.");
+  c.def("hinge_embedding_loss", &Tensor::hinge_embedding_loss, arg("target"), arg("margin") = 1.0,
+        arg("reduction") = Reduction::Mean, "Targets 1 and -1: x, or max(0, margin - x).");
+  c.def("soft_margin_loss", &Tensor::soft_margin_loss, arg("target"),
+        arg("reduction") = Reduction::Mean, "log(1 + exp(-target x)) for targets 1 and -1.");
+}
+
+void bind_losses_of_values(TensorClass& c) {
+  c.def("mse_loss", &Tensor::mse_loss, arg("target"), arg("reduction") = Reduction::Mean,
+        "Squared differences.");
+  c.def("l1_loss", &Tensor::l1_loss, arg("target"), arg("reduction") = Reduction::Mean,
+        "Absolute differences.");
+  c.def("smooth_l1_loss", &Tensor::smooth_l1_loss, arg("target"),
+        arg("reduction") = Reduction::Mean, arg("beta") = 1.0,
+        "Squared differences below beta, absolute ones above.");
+  c.def("huber_loss", &Tensor::huber_loss, arg("target"), arg("reduction") = Reduction::Mean,
+        arg("delta") = 1.0, "smooth_l1_loss() times delta.");
+  c.def("kl_div", &Tensor::kl_div, arg("target"), arg("reduction") = Reduction::Mean,
+        arg("log_target") = false,
+        "target (log target - x) for logarithms x of probabilities; \"batchmean\" is the "
+        "divergence.");
+  c.def("poisson_nll_loss", &Tensor::poisson_nll_loss, arg("target"), arg("log_input") = true,
+        arg("full") = false, arg("eps") = 1e-8, arg("reduction") = Reduction::Mean,
+        "Of counts of events at the rate exp(x), or x.");
+  c.def("gaussian_nll_loss", &Tensor::gaussian_nll_loss, arg("target"), arg("variance"),
+        arg("full") = false, arg("eps") = 1e-6, arg("reduction") = Reduction::Mean,
+        "Of values around x with a variance.");
+}
+
+void bind_losses_of_pairs(TensorClass& c) {
+  c.def("margin_ranking_loss", &Tensor::margin_ranking_loss, arg("other"), arg("target"),
+        arg("margin") = 0.0, arg("reduction") = Reduction::Mean,
+        "max(0, target (other - x) + margin)");
+  c.def("cosine_embedding_loss", &Tensor::cosine_embedding_loss, arg("other"), arg("target"),
+        arg("margin") = 0.0, arg("reduction") = Reduction::Mean,
+        "1 - cos of rows for target 1, max(0, cos - margin) for -1.");
+  c.def("triplet_margin_loss", &Tensor::triplet_margin_loss, arg("positive"), arg("negative"),
+        arg("margin") = 1.0, arg("p") = 2.0, arg("eps") = 1e-6, arg("swap") = false,
+        arg("reduction") = Reduction::Mean,
+        "max(0, d(x, positive) - d(x, negative) + margin)");
+}
+
+}  // namespace
+
+void bind_losses(TensorClass& c) {
+  bind_losses_of_classes(c);
+  bind_losses_of_values(c);
+  bind_losses_of_pairs(c);
+}
+
+}  // namespace tuff::python

@@ -1,0 +1,191 @@
+// TensorViews, TensorProducts, TensorStatistics and TensorWrites.
+#include "module.h"
+
+namespace tuff::python {
+namespace {
+
+using py::arg;
+
+void bind_cuts(TensorClass& c) {
+  c.def("unbind", &Tensor::unbind, arg("dim") = 0, "select() of every position of an axis.");
+  c.def("tensor_split",
+        py::overload_cast<int64_t, int64_t>(&Tensor::tensor_split, py::const_), arg("sections"),
+        arg("dim") = 0, "So many parts, of which the first are one longer.");
+  c.def("tensor_split", &Tensor::tensor_split_at, arg("indices"), arg("dim") = 0,
+        "Parts that begin at these positions, the first at 0.");
+  c.def("unflatten", &Tensor::unflatten, arg("dim"), arg("sizes"),
+        "One axis cut into several; one extent may be -1.");
+  c.def("unfold", &Tensor::unfold, arg("dim"), arg("size"), arg("step"),
+        "Windows along an axis, as a last axis of their own.");
+  c.def("pad_to", &Tensor::pad_to, arg("sizes"), arg("value") = 0,
+        "A value behind the axes up to these extents; -1 keeps one.");
+  c.def("shrink_to", &Tensor::shrink_to, arg("sizes"),
+        "The first elements of the axes; -1 keeps an extent.");
+}
+
+void bind_diagonals(TensorClass& c) {
+  c.def("diag", &Tensor::diag, arg("diagonal") = 0,
+        "A matrix with this diagonal, or the diagonal of this matrix.");
+  c.def("diagonal", &Tensor::diagonal, arg("offset") = 0, arg("dim1") = 0, arg("dim2") = 1,
+        "A diagonal of two axes, as the last axis.");
+  c.def("diag_embed", &Tensor::diag_embed, arg("offset") = 0, arg("dim1") = -2, arg("dim2") = -1,
+        "The last axis on a diagonal of two new ones.");
+  c.def("trace", &Tensor::trace, "The sum of the main diagonal.");
+}
+
+void bind_grids(TensorClass& c) {
+  c.def_static("meshgrid", &Tensor::meshgrid, arg("tensors"), arg("indexing") = GridOrder::Rows,
+               "Grids of coordinates, one for each vector; \"xy\" exchanges the first two axes.");
+  c.def_static("hstack", &Tensor::hstack, arg("tensors"), "Side by side.");
+  c.def_static("vstack", &Tensor::vstack, arg("tensors"), "Below each other.");
+  c.def_static("dstack", &Tensor::dstack, arg("tensors"), "Behind each other.");
+  c.def_static("column_stack", &Tensor::column_stack, arg("tensors"),
+               "Side by side, vectors as columns.");
+}
+
+}  // namespace
+
+void bind_views(TensorClass& c) {
+  c.def(
+      "roll",
+      [](const Tensor& x, const AxesArgument& shifts, const AxesArgument& dims) {
+        return x.roll(shifts.axes, dims.axes);
+      },
+      arg("shifts"), arg("dims") = AxesArgument{},
+      "Elements moved on along axes, the last ones to the front; of the flattened tensor if no "
+      "axes are given.");
+  c.def("repeat_interleave", &Tensor::repeat_interleave, arg("repeats"), arg("dim") = py::none(),
+        "Every element so many times in a row.");
+  c.def(
+      "tile",
+      [](const Tensor& x, const py::args& sizes) { return x.tile(sizes_from("tile", sizes)); },
+      "repeat(), with counts of 1 in front where there are fewer than axes.");
+  c.def(
+      "movedim",
+      [](const Tensor& x, const AxesArgument& source, const AxesArgument& destination) {
+        return x.movedim(source.axes, destination.axes);
+      },
+      arg("source"), arg("destination"), "Axes to other places; the others keep their order.");
+  c.def("swapaxes", &Tensor::swapaxes, arg("axis0"), arg("axis1"), "Two axes exchanged.");
+  c.def(
+      "broadcast_to",
+      [](const Tensor& x, const py::args& sizes) {
+        return x.broadcast_to(sizes_from("broadcast_to", sizes));
+      },
+      "The same as expand().");
+  c.def("expand_as", &Tensor::expand_as, arg("other"), "expand() to the shape of another.");
+  c.def("view_as", &Tensor::view_as, arg("other"), "view() in the shape of another.");
+  c.def("reshape_as", &Tensor::reshape_as, arg("other"), "reshape() to the shape of another.");
+  c.def("ravel", &Tensor::ravel, "All axes as one.");
+  c.def("rot90", &Tensor::rot90, arg("k") = 1, arg("dims") = Axes{0, 1},
+        "Turned by k quarters from the first axis towards the second.");
+  c.def("fliplr", &Tensor::fliplr, "Axis 1 turned round.");
+  c.def("flipud", &Tensor::flipud, "Axis 0 turned round.");
+  c.def("atleast_1d", &Tensor::atleast_1d, "With one axis at least.");
+  c.def("atleast_2d", &Tensor::atleast_2d, "With two axes at least, new ones in front.");
+  c.def("atleast_3d", &Tensor::atleast_3d, "With three axes at least.");
+  bind_cuts(c);
+  bind_diagonals(c);
+  bind_grids(c);
+}
+
+void bind_products(TensorClass& c) {
+  c.def("dot", &Tensor::dot, arg("other"), "(n) . (n): one number.");
+  c.def("vdot", &Tensor::vdot, arg("other"), "The same as dot().");
+  c.def("mv", &Tensor::mv, arg("vector"), "(n, k) x (k)");
+  c.def("mm", &Tensor::mm, arg("other"), "(n, k) x (k, m)");
+  c.def("bmm", &Tensor::bmm, arg("other"), "(b, n, k) x (b, k, m)");
+  c.def("outer", &Tensor::outer, arg("other"), "(n), (m) -> (n, m)");
+  c.def("cross", &Tensor::cross, arg("other"), arg("dim") = -1,
+        "The vector at right angles to two of 3 elements.");
+  c.def("kron", &Tensor::kron, arg("other"), "Every element times the other, block by block.");
+  c.def("addmm", &Tensor::addmm, arg("a"), arg("b"), arg("beta") = 1.0, arg("alpha") = 1.0,
+        "beta x + alpha mm(a, b)");
+  c.def("baddbmm", &Tensor::baddbmm, arg("a"), arg("b"), arg("beta") = 1.0, arg("alpha") = 1.0,
+        "beta x + alpha bmm(a, b)");
+}
+
+void bind_statistics(TensorClass& c) {
+  const auto over = [&](const char* name, auto function, const char* doc) {
+    c.def(
+        name,
+        [function](const Tensor& x, const AxesArgument& dims, bool keepdim) {
+          return (x.*function)(dims.axes, keepdim);
+        },
+        arg("dims") = AxesArgument{}, arg("keepdim") = false, doc);
+  };
+  over("amax", &Tensor::amax, "The same as max().");
+  over("amin", &Tensor::amin, "The same as min().");
+  const auto moments = [&](const char* name, auto function, const char* doc) {
+    c.def(
+        name,
+        [function](const Tensor& x, const AxesArgument& dims, bool keepdim, int64_t correction) {
+          return (x.*function)(dims.axes, keepdim, correction);
+        },
+        arg("dims") = AxesArgument{}, arg("keepdim") = false, arg("correction") = 1, doc);
+  };
+  moments("var_mean", &Tensor::var_mean, "var() and mean().");
+  moments("std_mean", &Tensor::std_mean, "std() and mean().");
+  c.def("aminmax", &Tensor::aminmax, arg("dim") = py::none(), arg("keepdim") = false,
+        "The smallest and the largest, of all axes or one.");
+  c.def("max_with_indices", &Tensor::max_with_indices, arg("dim"), arg("keepdim") = false,
+        "The largest of an axis, and where it is: what PyTorch's max(dim) gives.");
+  c.def("min_with_indices", &Tensor::min_with_indices, arg("dim"), arg("keepdim") = false,
+        "The smallest of an axis, and where it is: what PyTorch's min(dim) gives.");
+  c.def(
+      "norm",
+      [](const Tensor& x, double p, const AxesArgument& dims, bool keepdim) {
+        return x.norm(p, dims.axes, keepdim);
+      },
+      arg("p") = 2.0, arg("dims") = AxesArgument{}, arg("keepdim") = false,
+      "(sum of |x|^p)^(1/p); p may be 0 or infinite.");
+  c.def(
+      "count_nonzero",
+      [](const Tensor& x, const AxesArgument& dims) { return x.count_nonzero(dims.axes); },
+      arg("dims") = AxesArgument{}, "How many elements are not 0, as int64.");
+  c.def("cosine_similarity", &Tensor::cosine_similarity, arg("other"), arg("dim") = 1,
+        arg("eps") = 1e-8, "The cosine of the angle between vectors along an axis.");
+  c.def("cdist", &Tensor::cdist, arg("other"), arg("p") = 2.0,
+        "(..., n, k), (..., m, k) -> (..., n, m): distances of all pairs of rows.");
+  c.def("cov", &Tensor::cov, arg("correction") = 1, "Covariances of rows over columns.");
+  c.def("corrcoef", &Tensor::corrcoef, "Pearson's coefficients of rows over columns.");
+  // The host waits for the answer: others run meanwhile.
+  const auto answered = [](const Tensor& everywhere) {
+    wait_for(everywhere);
+    return everywhere.item() != 0;
+  };
+  c.def(
+      "allclose",
+      [answered](const Tensor& x, const Tensor& other, double rtol, double atol, bool equal_nan) {
+        return answered(x.isclose(other, rtol, atol, equal_nan).all());
+      },
+      arg("other"), arg("rtol") = 1e-5, arg("atol") = 1e-8, arg("equal_nan") = false,
+      "Does isclose() hold everywhere? Waits for the values.");
+  c.def(
+      "equal",
+      [answered](const Tensor& x, const Tensor& other) {
+        return x.sizes() == other.sizes() && answered((x == other).all());
+      },
+      arg("other"), "The same shape and equal elements? Waits for the values.");
+}
+
+void bind_writes(TensorClass& c) {
+  const auto with_number = [&](const char* name, Tensor& (Tensor::*tensor)(const Tensor&),
+                               Tensor& (Tensor::*number)(Number), const char* doc) {
+    c.def(name, tensor, arg("other"), doc);
+    c.def(name, number, arg("other"), doc);
+  };
+  with_number("add_", &Tensor::add_, &Tensor::add_, "x += y");
+  with_number("sub_", &Tensor::sub_, &Tensor::sub_, "x -= y");
+  with_number("mul_", &Tensor::mul_, &Tensor::mul_, "x *= y");
+  with_number("div_", &Tensor::div_, &Tensor::div_, "x /= y");
+  c.def("clamp_", &Tensor::clamp_, arg("min") = py::none(), arg("max") = py::none(),
+        "clamp() in place.");
+  c.def("fill_", &Tensor::fill_, arg("value"), "The value everywhere, in place.");
+  c.def("zero_", &Tensor::zero_, "0 everywhere, in place.");
+  c.def("copy_", &Tensor::copy_, arg("source"), "Another tensor's values, broadcast and cast.");
+  c.def("masked_fill_", &Tensor::masked_fill_, arg("mask"), arg("value"),
+        "masked_fill() in place.");
+}
+
+}  // namespace tuff::python

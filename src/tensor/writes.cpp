@@ -1,0 +1,65 @@
+// Functions in place: a new value, computed as without, that takes the tensor's place.
+#include "tensor/impl.h"
+
+namespace tuff {
+
+using detail::overwrite;
+using detail::self;
+using detail::uop;
+
+namespace {
+
+// What adds nothing (0 + other) may be the other tensor itself, whose memory is its own.
+Tensor apart(const Tensor& result, const Tensor& other) {
+  return uop(result) == uop(other) ? result.clone() : result;
+}
+Tensor apart(const Tensor& result, Number) { return result; }
+
+}  // namespace
+
+#define TUFF_IN_PLACE(function, op)                                                       \
+  Tensor& TensorWrites::function(const Tensor& other) {                                   \
+    return overwrite(#function, self(this), apart(self(this) op other, other));           \
+  }                                                                                       \
+  Tensor& TensorWrites::function(Number other) {                                          \
+    return overwrite(#function, self(this), apart(self(this) op other, other));           \
+  }
+TUFF_IN_PLACE(add_, +)
+TUFF_IN_PLACE(sub_, -)
+TUFF_IN_PLACE(mul_, *)
+TUFF_IN_PLACE(div_, /)
+#undef TUFF_IN_PLACE
+
+#define TUFF_IN_PLACE(assignment, op)                                                         \
+  Tensor& operator assignment(Tensor& a, const Tensor& b) {                                   \
+    return overwrite(#assignment, a, apart(a op b, b));                                       \
+  }                                                                                           \
+  Tensor& operator assignment(Tensor& a, Number b) { return overwrite(#assignment, a, a op b); }
+TUFF_IN_PLACE(+=, +)
+TUFF_IN_PLACE(-=, -)
+TUFF_IN_PLACE(*=, *)
+TUFF_IN_PLACE(/=, /)
+TUFF_IN_PLACE(%=, %)
+TUFF_IN_PLACE(&=, &)
+TUFF_IN_PLACE(|=, |)
+TUFF_IN_PLACE(^=, ^)
+TUFF_IN_PLACE(<<=, <<)
+TUFF_IN_PLACE(>>=, >>)
+#undef TUFF_IN_PLACE
+
+Tensor& TensorWrites::clamp_(std::optional<Number> min, std::optional<Number> max) {
+  return overwrite("clamp_", self(this), self(this).clamp(min, max));
+}
+Tensor& TensorWrites::fill_(Number value) {
+  return overwrite("fill_", self(this), self(this).full_like(value));
+}
+Tensor& TensorWrites::zero_() { return fill_(0); }
+Tensor& TensorWrites::copy_(const Tensor& source) {
+  const Tensor here = source.to(self(this).device()).cast(self(this).dtype());
+  return overwrite("copy_", self(this), apart(here, source));
+}
+Tensor& TensorWrites::masked_fill_(const Tensor& mask, Number value) {
+  return overwrite("masked_fill_", self(this), self(this).masked_fill(mask, value));
+}
+
+}  // namespace tuff
