@@ -1,53 +1,37 @@
-// Layers: small structs of parameters with a call operator, initialized as PyTorch does.
-// parameters() lists what an optimizer trains, state_dict() everything that a checkpoint holds,
-// both in declaration order. Constructors that take tensors adopt parameters that were made
-// elsewhere (a checkpoint, a recipe). Training mode is tuff::training().
+// Layers: modules (module.h) with a call operator, initialized as PyTorch does. Constructors that
+// take tensors adopt parameters that were made elsewhere (a checkpoint, a recipe). Dropout and
+// batch statistics are active in training mode, see Module.
 #pragma once
 
 #include <concepts>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include <tuff/tensor.h>
+#include <tuff/module.h>
 
 namespace tuff::nn {
 
-using Parameters = std::vector<Tensor>;
-
-/// What a layer keeps, by PyTorch's names: parameters and, not trained, buffers.
-struct NamedTensor {
-  std::string name;
-  Tensor tensor;
-  bool trained = true;
-};
-using StateDict = std::vector<NamedTensor>;
-
-/// The trained tensors of a state.
-Parameters parameters_of(const StateDict& state);
-/// `state` with "prefix." before its names, appended to `to`: how layers are nested.
-void append_state(StateDict& to, std::string_view prefix, const StateDict& state);
-/// Assigns values by name and realizes them. InvalidArgument names what `from` lacks or has too
-/// much; ShapeError what differs in shape. Waits for values that are read from files; IoError, and
-/// nothing is assigned, where that fails.
-void load_state_dict(const StateDict& into, const StateDict& from);
-
 /// y = x @ weight.T + bias; weight (out, in), uniform in +-1/sqrt(in).
-struct Linear {
+struct Linear : Module {
   Linear(int64_t in_features, int64_t out_features, bool bias = true,
          const TensorOptions& options = {});
   explicit Linear(Tensor weight, Tensor bias = {})
       : weight(std::move(weight)), bias(std::move(bias)) {}
-  Tensor operator()(const Tensor& x) const { return x.linear(weight, bias); }
-  StateDict state_dict() const;
-  Parameters parameters() const { return parameters_of(state_dict()); }
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) { return in.linear(weight, bias); });
+  }
+  void members(Members& m) const override {
+    m.parameter("weight", weight), m.parameter("bias", bias);
+  }
   Tensor weight, bias;
 };
 
 /// weight (out, in/groups, KH, KW), uniform in +-1/sqrt(in/groups * KH * KW).
-struct Conv2d {
+struct Conv2d : Module {
   Conv2d(int64_t in_channels, int64_t out_channels, IntPair kernel, IntPair stride = 1,
          IntPair padding = 0, bool bias = true, const TensorOptions& options = {},
          IntPair dilation = 1, int64_t groups = 1);
@@ -60,10 +44,13 @@ struct Conv2d {
         dilation(dilation),
         groups(groups) {}
   Tensor operator()(const Tensor& x) const {
-    return x.conv2d(weight, bias, stride, padding, dilation, groups);
+    return run(x, [&](const Tensor& in) {
+      return in.conv2d(weight, bias, stride, padding, dilation, groups);
+    });
   }
-  StateDict state_dict() const;
-  Parameters parameters() const { return parameters_of(state_dict()); }
+  void members(Members& m) const override {
+    m.parameter("weight", weight), m.parameter("bias", bias);
+  }
   Tensor weight, bias;
   IntPair stride, padding, dilation;
   int64_t groups;
@@ -71,70 +58,80 @@ struct Conv2d {
 
 /// Normalizes (N, C, ...) per channel: in training mode with the batch's statistics, which also
 /// move the running ones, else with those.
-struct BatchNorm {
+struct BatchNorm : Module {
   explicit BatchNorm(int64_t features, double eps = 1e-5, double momentum = 0.1, bool affine = true,
                      const TensorOptions& options = {});
   Tensor operator()(const Tensor& x) const {
-    return x.batchnorm(running_mean, running_var, weight, bias, training(), momentum, eps);
+    return run(x, [&](const Tensor& in) {
+      return in.batchnorm(running_mean, running_var, weight, bias, training(), momentum, eps);
+    });
   }
-  StateDict state_dict() const;
-  Parameters parameters() const { return parameters_of(state_dict()); }
+  void members(Members& m) const override {
+    m.parameter("weight", weight), m.parameter("bias", bias);
+    m.buffer("running_mean", running_mean), m.buffer("running_var", running_var);
+  }
   Tensor weight, bias, running_mean, running_var;
   double eps, momentum;
 };
 
 /// Over the last axis, of `features` elements; weight ones, bias zeros (Ba et al., 2016).
-struct LayerNorm {
+struct LayerNorm : Module {
   explicit LayerNorm(int64_t features, double eps = 1e-5, const TensorOptions& options = {});
   LayerNorm(Tensor weight, Tensor bias, double eps = 1e-5)
       : weight(std::move(weight)),
         bias(std::move(bias)),
         features(this->weight.size(0)),
         eps(eps) {}
-  Tensor operator()(const Tensor& x) const { return x.layernorm({features}, weight, bias, eps); }
-  StateDict state_dict() const;
-  Parameters parameters() const { return parameters_of(state_dict()); }
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) { return in.layernorm({features}, weight, bias, eps); });
+  }
+  void members(Members& m) const override {
+    m.parameter("weight", weight), m.parameter("bias", bias);
+  }
   Tensor weight, bias;
   int64_t features;
   double eps;
 };
 
 /// eps is the dtype's epsilon if not given.
-struct RMSNorm {
+struct RMSNorm : Module {
   explicit RMSNorm(int64_t features, std::optional<double> eps = {},
                    const TensorOptions& options = {});
   explicit RMSNorm(Tensor weight, std::optional<double> eps = {})
       : weight(std::move(weight)), features(this->weight.size(0)), eps(eps) {}
-  Tensor operator()(const Tensor& x) const { return x.rms_norm({features}, weight, eps); }
-  StateDict state_dict() const;
-  Parameters parameters() const { return parameters_of(state_dict()); }
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) { return in.rms_norm({features}, weight, eps); });
+  }
+  void members(Members& m) const override { m.parameter("weight", weight); }
   Tensor weight;
   int64_t features;
   std::optional<double> eps;
 };
 
 /// weight (count, features), standard normal.
-struct Embedding {
+struct Embedding : Module {
   Embedding(int64_t count, int64_t features, const TensorOptions& options = {});
   explicit Embedding(Tensor weight) : weight(std::move(weight)) {}
-  Tensor operator()(const Tensor& index) const { return Tensor::embedding(weight, index); }
-  StateDict state_dict() const;
-  Parameters parameters() const { return parameters_of(state_dict()); }
+  Tensor operator()(const Tensor& index) const {
+    return run(index, [&](const Tensor& in) { return Tensor::embedding(weight, in); });
+  }
+  void members(Members& m) const override { m.parameter("weight", weight); }
   Tensor weight;
 };
 
 /// InvalidArgument unless p is in 0..1.
-struct Dropout {
+struct Dropout : Module {
   explicit Dropout(double p = 0.5);
-  Tensor operator()(const Tensor& x) const { return x.dropout(p); }
-  StateDict state_dict() const { return {}; }
-  Parameters parameters() const { return {}; }
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) { return in.dropout(p); });
+  }
+  void members(Members&) const override {}
   double p;
 };
 
 /// Queries, keys and values projected, attended in `heads` parts and projected back; tensors are
 /// (batch, time, features). Weights are Glorot-uniform as in PyTorch's MultiheadAttention.
-struct MultiHeadAttention {
+struct MultiHeadAttention : Module {
   /// InvalidArgument unless heads divides features.
   MultiHeadAttention(int64_t features, int64_t heads, double dropout = 0, bool bias = true,
                      const TensorOptions& options = {});
@@ -144,17 +141,147 @@ struct MultiHeadAttention {
   Tensor operator()(const Tensor& x, bool is_causal = false) const {
     return (*this)(x, x, x, {}, is_causal);
   }
-  StateDict state_dict() const;
-  Parameters parameters() const { return parameters_of(state_dict()); }
+  void members(Members& m) const override {
+    m.parameter("in_proj_weight", in_proj_weight), m.parameter("in_proj_bias", in_proj_bias);
+    m.module("out_proj", out_proj);
+  }
   Tensor in_proj_weight, in_proj_bias;  // (3 * features, features), (3 * features)
   Linear out_proj;
   int64_t heads;
   double dropout;
 };
 
+/// What it is given.
+struct Identity : Module {
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [](const Tensor& in) { return in; });
+  }
+  void members(Members&) const override {}
+};
+
+/// The axes from start_dim to end_dim as one: of (N, C, H, W) what a Linear takes.
+struct Flatten : Module {
+  explicit Flatten(int64_t start_dim = 1, int64_t end_dim = -1)
+      : start_dim(start_dim), end_dim(end_dim) {}
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) { return in.flatten(start_dim, end_dim); });
+  }
+  void members(Members&) const override {}
+  int64_t start_dim, end_dim;
+};
+
+// Activations: the function of Tensor that has the name.
+#define TUFF_ACTIVATION(Name, function)                                \
+  struct Name : Module {                                               \
+    Tensor operator()(const Tensor& x) const {                         \
+      return run(x, [](const Tensor& in) { return in.function; });     \
+    }                                                                  \
+    void members(Members&) const override {}                           \
+  }
+TUFF_ACTIVATION(ReLU, relu());
+TUFF_ACTIVATION(ReLU6, clamp(0, 6));
+TUFF_ACTIVATION(SiLU, silu());
+TUFF_ACTIVATION(Sigmoid, sigmoid());
+TUFF_ACTIVATION(Tanh, tanh());
+#undef TUFF_ACTIVATION
+
+struct LeakyReLU : Module {
+  explicit LeakyReLU(double negative_slope = 0.01) : negative_slope(negative_slope) {}
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) { return in.leaky_relu(negative_slope); });
+  }
+  void members(Members&) const override {}
+  double negative_slope;
+};
+
+/// InvalidArgument, when called, for an approximation other than "none" and "tanh".
+struct GELU : Module {
+  explicit GELU(std::string approximate = "none") : approximate(std::move(approximate)) {}
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) { return in.gelu(approximate); });
+  }
+  void members(Members&) const override {}
+  std::string approximate;
+};
+
+struct Softplus : Module {
+  explicit Softplus(double beta = 1, double threshold = 20) : beta(beta), threshold(threshold) {}
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) { return in.softplus(beta, threshold); });
+  }
+  void members(Members&) const override {}
+  double beta, threshold;
+};
+
+struct Softmax : Module {
+  explicit Softmax(int64_t dim = -1) : dim(dim) {}
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) { return in.softmax(dim); });
+  }
+  void members(Members&) const override {}
+  int64_t dim;
+};
+
+struct LogSoftmax : Module {
+  explicit LogSoftmax(int64_t dim = -1) : dim(dim) {}
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) { return in.log_softmax(dim); });
+  }
+  void members(Members&) const override {}
+  int64_t dim;
+};
+
+/// Tensor::max_pool2d().
+struct MaxPool2d : Module {
+  explicit MaxPool2d(IntPair kernel, IntPair stride = {}, IntPair padding = 0,
+                     IntPair dilation = 1, bool ceil_mode = false)
+      : kernel(kernel),
+        stride(stride),
+        padding(padding),
+        dilation(dilation),
+        ceil_mode(ceil_mode) {}
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) {
+      return in.max_pool2d(kernel, stride, padding, dilation, ceil_mode);
+    });
+  }
+  void members(Members&) const override {}
+  IntPair kernel, stride, padding, dilation;
+  bool ceil_mode;
+};
+
+/// Tensor::avg_pool2d().
+struct AvgPool2d : Module {
+  explicit AvgPool2d(IntPair kernel, IntPair stride = {}, IntPair padding = 0,
+                     bool ceil_mode = false, bool count_include_pad = true)
+      : kernel(kernel),
+        stride(stride),
+        padding(padding),
+        ceil_mode(ceil_mode),
+        count_include_pad(count_include_pad) {}
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) {
+      return in.avg_pool2d(kernel, stride, padding, ceil_mode, count_include_pad);
+    });
+  }
+  void members(Members&) const override {}
+  IntPair kernel, stride, padding;
+  bool ceil_mode, count_include_pad;
+};
+
+/// Means of (..., H, W) over as many equal windows as `output` says. Unsupported where it does not
+/// divide H and W: windows are of one size.
+struct AdaptiveAvgPool2d : Module {
+  explicit AdaptiveAvgPool2d(IntPair output) : output(output) {}
+  Tensor operator()(const Tensor& x) const;
+  void members(Members&) const override {}
+  IntPair output;
+};
+
 /// Layers and functions of one tensor, one after the other:
 /// Sequential(Linear(4, 8), [](const Tensor& x) { return x.relu(); }, Linear(8, 2)).
-class Sequential {
+/// Copies share their layers.
+class Sequential : public Module {
  public:
   template <class... Layers>
     requires(sizeof...(Layers) > 0 && (std::invocable<const Layers&, const Tensor&> && ...))
@@ -163,22 +290,26 @@ class Sequential {
   }
   template <class Layer>
   Sequential& append(Layer layer) {
+    const auto kept = std::make_shared<Layer>(std::move(layer));
     Step step;
-    if constexpr (requires { layer.state_dict(); }) step.state = layer.state_dict();
-    step.run = [layer = std::move(layer)](const Tensor& x) { return Tensor(layer(x)); };
+    if constexpr (std::derived_from<Layer, Module>)
+      step.module = kept.get();
+    else if constexpr (requires { kept->state_dict(); })
+      step.state = kept->state_dict();
+    step.forward = [kept](const Tensor& x) { return Tensor((*kept)(x)); };
     steps_.push_back(std::move(step));
     return *this;
   }
   Tensor operator()(const Tensor& x) const;
   /// Names begin with the layer's number.
-  StateDict state_dict() const;
-  Parameters parameters() const { return parameters_of(state_dict()); }
+  void members(Members& m) const override;
   size_t size() const { return steps_.size(); }
 
  private:
   struct Step {
-    std::function<Tensor(const Tensor&)> run;
-    StateDict state;
+    std::function<Tensor(const Tensor&)> forward;
+    Module* module = nullptr;  // what `forward` keeps, if that is one
+    StateDict state;           // else
   };
   std::vector<Step> steps_;
 };

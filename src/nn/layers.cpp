@@ -1,6 +1,5 @@
 #include <tuff/nn.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
@@ -23,65 +22,13 @@ Tensor constant_parameter(const Sizes& sizes, double v, const TensorOptions& o) 
   return constant(sizes, v, o).set_requires_grad();
 }
 
-StateDict named(std::initializer_list<NamedTensor> all) {
-  StateDict out;
-  for (const NamedTensor& t : all) {
-    if (t.tensor.defined()) out.push_back(t);
-  }
-  return out;
-}
-
-const NamedTensor* find(const StateDict& state, const std::string& name) {
-  const auto it = std::find_if(state.begin(), state.end(),
-                               [&](const NamedTensor& t) { return t.name == name; });
-  return it == state.end() ? nullptr : &*it;
-}
-
 }  // namespace
-
-Parameters parameters_of(const StateDict& state) {
-  Parameters out;
-  for (const NamedTensor& t : state) {
-    if (t.trained) out.push_back(t.tensor);
-  }
-  return out;
-}
-
-void append_state(StateDict& to, std::string_view prefix, const StateDict& state) {
-  for (const NamedTensor& t : state)
-    to.push_back({fmt::format("{}.{}", prefix, t.name), t.tensor, t.trained});
-}
-
-void load_state_dict(const StateDict& into, const StateDict& from) {
-  for (const NamedTensor& t : from) {
-    if (!find(into, t.name)) fail<InvalidArgument>("load_state_dict: no tensor '{}'", t.name);
-  }
-  for (const NamedTensor& t : into) {
-    const NamedTensor* source = find(from, t.name);
-    if (!source) fail<InvalidArgument>("load_state_dict: '{}' is missing", t.name);
-    if (source->tensor.sizes() != t.tensor.sizes())
-      fail<ShapeError>("load_state_dict: '{}' is {}, {} was given", t.name,
-                       detail::text(t.tensor.sizes()), detail::text(source->tensor.sizes()));
-  }
-  // All of a file or nothing: what cannot be read is found before anything is assigned.
-  std::vector<Tensor> values, all;
-  for (const NamedTensor& t : into) values.push_back(find(from, t.name)->tensor);
-  detail::wait_for(values);
-  for (const NamedTensor& t : into) {
-    const Tensor value = find(from, t.name)->tensor.detach();
-    Tensor target = t.tensor;  // shares
-    detail::store(target, value.to(target.device()).cast(target.dtype()));
-    all.push_back(target);
-  }
-  Tensor::realize(all);
-}
 
 Linear::Linear(int64_t in, int64_t out, bool with_bias, const TensorOptions& o) {
   const double bound = 1.0 / std::sqrt(double(in));
   weight = Tensor::uniform({out, in}, -bound, bound, trained(o));
   if (with_bias) bias = Tensor::uniform({out}, -bound, bound, trained(o));
 }
-StateDict Linear::state_dict() const { return named({{"weight", weight}, {"bias", bias}}); }
 
 Conv2d::Conv2d(int64_t in, int64_t out, IntPair kernel, IntPair stride_, IntPair padding_,
                bool with_bias, const TensorOptions& o, IntPair dilation_, int64_t groups_)
@@ -92,7 +39,6 @@ Conv2d::Conv2d(int64_t in, int64_t out, IntPair kernel, IntPair stride_, IntPair
   weight = Tensor::uniform({out, in / groups, kernel.h, kernel.w}, -bound, bound, trained(o));
   if (with_bias) bias = Tensor::uniform({out}, -bound, bound, trained(o));
 }
-StateDict Conv2d::state_dict() const { return named({{"weight", weight}, {"bias", bias}}); }
 
 BatchNorm::BatchNorm(int64_t n, double epsilon, double momentum_, bool affine,
                      const TensorOptions& o)
@@ -104,27 +50,17 @@ BatchNorm::BatchNorm(int64_t n, double epsilon, double momentum_, bool affine,
   weight = constant_parameter({n}, 1, o);
   bias = constant_parameter({n}, 0, o);
 }
-StateDict BatchNorm::state_dict() const {
-  return named({{"weight", weight},
-                {"bias", bias},
-                {"running_mean", running_mean, false},
-                {"running_var", running_var, false}});
-}
-
 LayerNorm::LayerNorm(int64_t n, double epsilon, const TensorOptions& o)
     : weight(constant_parameter({n}, 1, o)),
       bias(constant_parameter({n}, 0, o)),
       features(n),
       eps(epsilon) {}
-StateDict LayerNorm::state_dict() const { return named({{"weight", weight}, {"bias", bias}}); }
 
 RMSNorm::RMSNorm(int64_t n, std::optional<double> epsilon, const TensorOptions& o)
     : weight(constant_parameter({n}, 1, o)), features(n), eps(epsilon) {}
-StateDict RMSNorm::state_dict() const { return named({{"weight", weight}}); }
 
 Embedding::Embedding(int64_t count, int64_t n, const TensorOptions& o)
     : weight(Tensor::randn({count, n}, trained(o))) {}
-StateDict Embedding::state_dict() const { return named({{"weight", weight}}); }
 
 Dropout::Dropout(double probability) : p(probability) {
   if (!(p >= 0 && p <= 1)) fail<InvalidArgument>("Dropout: probability {} is not in 0..1", p);
@@ -167,24 +103,42 @@ Tensor MultiHeadAttention::operator()(const Tensor& query, const Tensor& key, co
         .transpose(1, 2);
   };
   const Tensor q = projected(query, 0), k = projected(key, 1), v = projected(value, 2);
+  const TrainingMode mode(training());
   const Tensor y = Tensor::scaled_dot_product_attention(q, k, v, attn_mask, dropout, is_causal);
   return out_proj(y.transpose(1, 2).reshape(query.sizes()));
 }
-StateDict MultiHeadAttention::state_dict() const {
-  StateDict out = named({{"in_proj_weight", in_proj_weight}, {"in_proj_bias", in_proj_bias}});
-  append_state(out, "out_proj", out_proj.state_dict());
-  return out;
+Tensor AdaptiveAvgPool2d::operator()(const Tensor& x) const {
+  return run(x, [&](const Tensor& in) {
+    if (in.dim() < 2)
+      fail<ShapeError>("AdaptiveAvgPool2d: {} has no height and width", detail::text(in.sizes()));
+    const int64_t h = in.size(-2), w = in.size(-1);
+    if (output.h < 1 || output.w < 1 || h % output.h || w % output.w)
+      fail<Unsupported>("AdaptiveAvgPool2d: {}x{} is not cut into {}x{} equal windows", h, w,
+                        output.h, output.w);
+    Sizes windows = in.sizes();
+    windows.resize(windows.size() - 2);
+    for (const int64_t n : {output.h, h / output.h, output.w, w / output.w}) windows.push_back(n);
+    return in.reshape(windows).mean({-3, -1});
+  });
 }
 
 Tensor Sequential::operator()(const Tensor& x) const {
-  Tensor y = x;
-  for (const Step& s : steps_) y = s.run(y);
-  return y;
+  return run(x, [&](const Tensor& in) {
+    Tensor y = in;
+    for (const Step& s : steps_) y = s.forward(y);
+    return y;
+  });
 }
-StateDict Sequential::state_dict() const {
-  StateDict out;
-  for (size_t i = 0; i < steps_.size(); i++) append_state(out, std::to_string(i), steps_[i].state);
-  return out;
+
+void Sequential::members(Members& m) const {
+  for (size_t i = 0; i < steps_.size(); i++) {
+    const Step& s = steps_[i];
+    if (s.module) m.module(std::to_string(i), *s.module);
+    for (const NamedTensor& t : s.state) {
+      const std::string name = fmt::format("{}.{}", i, t.name);
+      t.trained ? m.parameter(name, t.tensor) : m.buffer(name, t.tensor);
+    }
+  }
 }
 
 }  // namespace tuff::nn

@@ -8,7 +8,7 @@ import unittest
 import tuff
 
 FOLDER = pathlib.Path(sys.argv[1])
-HEADERS = {"tensor.h": tuff, "jit.h": tuff, "io.h": tuff, "dtype.h": tuff, "nn.h": tuff.nn,
+HEADERS = {"tensor.h": tuff, "jit.h": tuff, "io.h": tuff, "dtype.h": tuff, "module.h": tuff.nn, "nn.h": tuff.nn,
            "optim.h": tuff.optim}
 # Name in C++, or its class -> why there is none of that name in Python, or what takes its place.
 REASONS = {
@@ -54,17 +54,26 @@ REASONS = {
     "parameters_of": "parameters()",
     "append_state": "a dict's update()",
     "Options": "keyword arguments of the optimizer",
-    "Conv2d.dilation": "as given to the constructor",
-    "Conv2d.groups": "as given to the constructor",
-    "BatchNorm.momentum": "as given to the constructor",
     "LayerNorm.features": "weight.shape[0]",
-    "LayerNorm.eps": "as given to the constructor",
     "RMSNorm.features": "weight.shape[0]",
-    "RMSNorm.eps": "as given to the constructor",
     "Sequential.size": "len(model)",
-    "MultiHeadAttention.heads": "as given to the constructor",
-    "MultiHeadAttention.dropout": "as given to the constructor",
+    "Members": "attributes are found by themselves",
+    "members": "attributes are found by themselves",
+    "Module.tensors": "named_parameters() and named_buffers() with recurse=False",
+    "Module.set_tensor": "an assignment to the attribute",
+    "Module.remove_hook": "HookHandle.remove()",
+    "ModuleList.size": "len(modules)",
+    "ModuleList.begin": "iter(modules)",
+    "ModuleList.end": "iter(modules)",
+    "ModuleDict.set": "modules[name] = module",
+    "ModuleDict.size": "len(modules)",
+    "ModuleDict.contains": "name in modules",
+    "ModuleDict.begin": "items()",
+    "ModuleDict.end": "items()",
 }
+REASONS.update({name: "as given to the constructor" for name in (
+    "dilation", "groups", "momentum", "eps", "heads", "dropout", "end_dim", "negative_slope", "approximate",
+    "threshold", "dim", "ceil_mode", "padding", "count_include_pad", "output")})
 REASONS.update({f"{a}_{way}_{b}": "cast()" for a in ("f16", "bf16") for way in ("from", "to")
                 for b in ("f32", "f64") if (way, b) != ("to", "f64")})
 
@@ -148,7 +157,8 @@ class Api(unittest.TestCase):
                 full = f"{owner}.{name}" if owner else name
                 reasons = [r for r in (full, owner, name) if r in REASONS]
                 holder = getattr(module, owner, None) if owner else module
-                if holder is not None and hasattr(holder, name):
+                if holder is not None and (
+                        hasattr(holder, name) or name in vars(holder).get("__annotations__", {})):
                     continue
                 needless -= set(reasons)
                 if not reasons:
