@@ -9,7 +9,7 @@ import tuff
 
 FOLDER = pathlib.Path(sys.argv[1])
 HEADERS = {"tensor.h": tuff, "jit.h": tuff, "io.h": tuff, "dtype.h": tuff, "module.h": tuff.nn, "nn.h": tuff.nn,
-           "optim.h": tuff.optim}
+           "optimizer.h": tuff.optim, "optim.h": tuff.optim, "schedules.h": tuff.optim}
 # Name in C++, or its class -> why there is none of that name in Python, or what takes its place.
 REASONS = {
     "Tensor.defined": "None stands for a tensor that is none",
@@ -53,7 +53,11 @@ REASONS = {
     "NamedTensor": "state_dict() is a dict",
     "parameters_of": "parameters()",
     "append_state": "a dict's update()",
-    "Options": "keyword arguments of the optimizer",
+    "Options": "keyword arguments of the schedule",
+    "Group": "a dict of \"params\" and options",
+    "Optimizer.groups": "len(lr_values)",
+    "Optimizer.initial_lr": "of the schedules behind the API",
+    "LRScheduler.optimizer": "as given to the constructor",
     "LayerNorm.features": "weight.shape[0]",
     "RMSNorm.features": "weight.shape[0]",
     "Sequential.size": "len(model)",
@@ -76,6 +80,10 @@ REASONS.update({name: "as given to the constructor" for name in (
     "threshold", "dim", "ceil_mode", "padding", "count_include_pad", "output")})
 REASONS.update({f"{a}_{way}_{b}": "cast()" for a in ("f16", "bf16") for way in ("from", "to")
                 for b in ("f32", "f64") if (way, b) != ("to", "f64")})
+
+REASONS.update({f"{kind}Options": "keyword arguments of the optimizer" for kind in (
+    "SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "ASGD", "Adafactor", "LAMB",
+    "LARS", "Muon", "Lion", "LBFGS")})
 
 
 def without_comments(text):
