@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -373,6 +374,43 @@ Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm,
                        double norm_type = 2);
 /// Clamps every gradient to -clip_value..clip_value.
 void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value);
+
+/// How a GradScaler changes its scale.
+struct GradScalerOptions {
+  double init_scale = 65536, growth_factor = 2, backoff_factor = 0.5;
+  int64_t growth_interval = 2000;
+  std::string device;  // of the parameters; "" is the default one
+};
+
+/// Losses of F16 scaled up, so that small gradients are not lost, and steps left out whose
+/// gradients are not finite (Micikevicius et al., 2018). The scale is a tensor on the device, so
+/// that all of it works inside a captured function:
+///
+///     scaler.scale(loss).backward();
+///     scaler.step(optimizer, {loss});
+class GradScaler {
+ public:
+  using Options = GradScalerOptions;
+  /// InvalidArgument for a scale or a factor that is not above 0, and an interval below 1.
+  explicit GradScaler(const Options& options = {});
+  /// The loss times the scale, in F32.
+  Tensor scale(const Tensor& loss) const { return loss.cast(DType::F32) * scale_; }
+  /// Divides an optimizer's gradients by the scale: for clipping before step(), once.
+  /// InvalidArgument if that was done since the last step, and on another device.
+  void unscale_(Optimizer& optimizer);
+  /// unscale_() unless it was done, and Optimizer::step(); parameters and state stay as they are if
+  /// a gradient is infinite or NaN. Then the scale is lowered by backoff_factor, and after
+  /// growth_interval steps without that it grows by growth_factor.
+  void step(Optimizer& optimizer, const std::vector<Tensor>& also = {});
+  double get_scale() const { return scale_.item(); }
+  /// "scale" and "_growth_tracker", PyTorch's names. The tensors are its own.
+  nn::StateDict state_dict() const;
+  void load_state_dict(const nn::StateDict& from) { nn::load_state_dict(state_dict(), from); }
+
+ private:
+  Options options_;
+  Tensor scale_, tracker_, finite_;  // finite_: of the gradients that are unscaled, until the step
+};
 
 /// Averages of parameters over the steps of a training: exponential ones (EMA) with a decay, else
 /// equal ones (SWA; Izmailov et al., 2018). Evaluate with them between two calls of swap().

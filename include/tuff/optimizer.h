@@ -67,6 +67,9 @@ class Optimizer {
   virtual const char* kind() const = 0;
   // Assigns new versions for parameter i and its state.
   virtual void update(size_t i, const Tensor& gradient) = 0;
+  // Assigns a new version; where a GradScaler has found gradients that are not finite, the old one
+  // again. For parameters and state alike.
+  void put(Tensor& to, const Tensor& value);
   // After load_state_dict().
   virtual void loaded() {}
 
@@ -88,6 +91,7 @@ class Optimizer {
 
  private:
   friend class OptimizerGroup;
+  friend class GradScaler;
   struct GroupState {
     std::vector<Tensor> lr;  // by device, in the order of the parameters
     double lr_value;
@@ -104,6 +108,7 @@ class Optimizer {
   // Assigns without realizing: returns what step() has to realize; nothing if no parameter has a
   // gradient.
   std::vector<Tensor> advance();
+  Tensor applies_;  // during a step of a GradScaler: whether it counts
   std::vector<GroupState> groups_;
   std::vector<size_t> group_of_;  // by parameter
   std::vector<nn::StateDict> kept_;

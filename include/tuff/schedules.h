@@ -218,7 +218,7 @@ class ReduceLROnPlateau {
   /// Outside of captured functions.
   void step(double metric);
   double get_last_lr(size_t group = 0) const { return optimizer_.lr_value(group); }
-  /// "best", "num_bad_epochs", "cooldown_counter", "last_epoch"; rates are in the optimizer's state.
+  /// "best", "num_bad_epochs", "cooldown_counter", "last_epoch"; the optimizer's state has rates.
   nn::StateDict state_dict() const;
   void load_state_dict(const nn::StateDict& from);
 

@@ -1,6 +1,7 @@
 // tuff.nn: layers as they are in C++, their states as dicts of tensors by name.
 #include <tuff/nn.h>
 
+#include "layer_class.h"
 #include "module.h"
 
 namespace tuff::python {
@@ -26,18 +27,6 @@ nn::StateDict state_from(const py::dict& given) {
 namespace {
 
 using py::arg;
-
-#define TUFF_LAYER_OPTIONS py::kw_only(), arg("dtype") = DType::F32, arg("device") = ""
-
-template <class Layer>
-using LayerClass = py::class_<Layer, nn::Module>;
-
-template <class Layer>
-LayerClass<Layer> layer(py::module_& m, const char* name, const char* doc) {
-  LayerClass<Layer> c(m, name, doc);
-  c.def("__call__", [](const Layer& l, const Tensor& x) { return l(x); }, arg("x"));
-  return c;
-}
 
 // What python/tuff/_module.py builds its layers around.
 void bind_module(py::module_& m) {
@@ -99,6 +88,45 @@ void bind_conv2d(py::module_& m) {
         arg("padding") = IntPair(0), arg("dilation") = IntPair(1), arg("groups") = 1);
 }
 
+void bind_conv1d(py::module_& m) {
+  auto c = layer<nn::Conv1d>(m, "Conv1d", "weight (out, in/groups, K).");
+  c.def(py::init([](int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t padding,
+                    bool bias, int64_t dilation, int64_t groups, DType t,
+                    const std::string& device) {
+          return nn::Conv1d(in, out, kernel, stride, padding, bias, {t, device}, dilation, groups);
+        }),
+        arg("in_channels"), arg("out_channels"), arg("kernel"), arg("stride") = 1,
+        arg("padding") = 0, arg("bias") = true, arg("dilation") = 1, arg("groups") = 1,
+        TUFF_LAYER_OPTIONS);
+  c.def(py::init([](const Tensor& weight, const MaybeTensor& bias, int64_t stride,
+                    int64_t padding, int64_t dilation, int64_t groups) {
+          return nn::Conv1d(weight, given(bias), stride, padding, dilation, groups);
+        }),
+        arg("weight"), arg("bias") = py::none(), arg("stride") = 1, arg("padding") = 0,
+        arg("dilation") = 1, arg("groups") = 1);
+}
+
+void bind_part_norms(py::module_& m) {
+  layer<nn::GroupNorm>(m, "GroupNorm", "Of (N, C, ...), per group of channels.")
+      .def(py::init([](int64_t groups, int64_t channels, double eps, bool affine, DType t,
+                       const std::string& device) {
+             return nn::GroupNorm(groups, channels, eps, affine, {t, device});
+           }),
+           arg("groups"), arg("channels"), arg("eps") = 1e-5, arg("affine") = true,
+           TUFF_LAYER_OPTIONS);
+  layer<nn::InstanceNorm>(m, "InstanceNorm", "Of (N, C, ...), per sample and channel.")
+      .def(py::init([](int64_t features, double eps, bool affine, DType t,
+                       const std::string& device) {
+             return nn::InstanceNorm(features, eps, affine, {t, device});
+           }),
+           arg("features"), arg("eps") = 1e-5, arg("affine") = false, TUFF_LAYER_OPTIONS);
+  layer<nn::LayerNorm2d>(m, "LayerNorm2d", "Over the channels of (N, C, H, W) at every place.")
+      .def(py::init([](int64_t channels, double eps, DType t, const std::string& device) {
+             return nn::LayerNorm2d(channels, eps, {t, device});
+           }),
+           arg("channels"), arg("eps") = 1e-6, TUFF_LAYER_OPTIONS);
+}
+
 void bind_norms(py::module_& m) {
   auto batch = layer<nn::BatchNorm>(m, "BatchNorm", "Of (N, C, ...), per channel.");
   batch.def(py::init([](int64_t features, double eps, double momentum, bool affine, DType t,
@@ -125,12 +153,23 @@ void bind_norms(py::module_& m) {
 }
 
 void bind_embedding(py::module_& m) {
+  using Row = std::optional<int64_t>;
   auto c = layer<nn::Embedding>(m, "Embedding", "weight (count, features), standard normal.");
-  c.def(py::init([](int64_t count, int64_t features, DType t, const std::string& device) {
-          return nn::Embedding(count, features, {t, device});
+  c.def(py::init([](int64_t count, int64_t features, Row padding_idx, DType t,
+                    const std::string& device) {
+          return nn::Embedding(count, features, {t, device}, padding_idx);
         }),
-        arg("count"), arg("features"), TUFF_LAYER_OPTIONS);
-  c.def(py::init<Tensor>(), arg("weight"));
+        arg("count"), arg("features"), arg("padding_idx") = py::none(), TUFF_LAYER_OPTIONS);
+  c.def(py::init<Tensor, Row>(), arg("weight"), arg("padding_idx") = py::none());
+  auto bag = layer<nn::EmbeddingBag>(m, "EmbeddingBag", "Rows of (bags, length) put together.");
+  bag.def(py::init([](int64_t count, int64_t features, const std::string& mode, Row padding_idx,
+                      DType t, const std::string& device) {
+            return nn::EmbeddingBag(count, features, mode, {t, device}, padding_idx);
+          }),
+          arg("count"), arg("features"), arg("mode") = "mean", arg("padding_idx") = py::none(),
+          TUFF_LAYER_OPTIONS);
+  bag.def(py::init<Tensor, std::string, Row>(), arg("weight"), arg("mode") = "mean",
+          arg("padding_idx") = py::none());
   layer<nn::Dropout>(m, "Dropout", "Zeroes with probability p; only in training mode.")
       .def(py::init<double>(), arg("p") = 0.5)
       .def_readonly("p", &nn::Dropout::p);
@@ -141,20 +180,28 @@ void bind_attention(py::module_& m) {
   LayerClass<Attention> c(m, "MultiHeadAttention",
                           "Queries, keys and values (batch, time, features) projected, attended "
                           "in `heads` parts and projected back.");
-  c.def(py::init([](int64_t features, int64_t heads, double dropout, bool bias, DType t,
-                    const std::string& device) {
-          return Attention(features, heads, dropout, bias, {t, device});
+  using Features = std::optional<int64_t>;
+  c.def(py::init([](int64_t features, int64_t heads, double dropout, bool bias, Features kdim,
+                    Features vdim, DType t, const std::string& device) {
+          return Attention(features, heads, dropout, bias, {t, device}, kdim, vdim);
         }),
         arg("features"), arg("heads"), arg("dropout") = 0.0, arg("bias") = true,
-        TUFF_LAYER_OPTIONS);
+        arg("kdim") = py::none(), arg("vdim") = py::none(), TUFF_LAYER_OPTIONS);
   c.def(
       "__call__",
       [](const Attention& l, const Tensor& query, const MaybeTensor& key, const MaybeTensor& value,
-         const MaybeTensor& mask, bool is_causal) {
-        return l(query, key.value_or(query), value.value_or(query), given(mask), is_causal);
+         const MaybeTensor& mask, bool is_causal, const MaybeTensor& padding, bool need_weights,
+         bool average) -> py::object {
+        const Tensor k = key.value_or(query), v = value.value_or(query);
+        if (!need_weights)
+          return py::cast(l(query, k, v, given(mask), is_causal, given(padding)));
+        return py::cast(
+            l.with_weights(query, k, v, given(mask), is_causal, given(padding), average));
       },
       arg("query"), arg("key") = py::none(), arg("value") = py::none(),
-      arg("attn_mask") = py::none(), arg("is_causal") = false);
+      arg("attn_mask") = py::none(), arg("is_causal") = false,
+      arg("key_padding_mask") = py::none(), arg("need_weights") = false,
+      arg("average_attn_weights") = true);
 }
 
 void bind_shapes(py::module_& m) {
@@ -204,11 +251,14 @@ void bind_nn(py::module_& parent) {
   bind_module(m);
   bind_linear(m);
   bind_conv2d(m);
+  bind_conv1d(m);
   bind_norms(m);
+  bind_part_norms(m);
   bind_embedding(m);
   bind_attention(m);
   bind_shapes(m);
   bind_activations(m);
+  bind_recurrent(m);
   m.def(
       "load_state_dict",
       [](const py::dict& into, const py::dict& values, bool strict) {

@@ -185,6 +185,32 @@ void bind_others(py::module_& m) {
            "Steps by a function that computes the loss, calls its backward() and returns it.");
 }
 
+void bind_scaler(py::module_& m) {
+  py::class_<GradScaler>(m, "GradScaler",
+                         "Losses of float16 scaled up; steps whose gradients are not finite are "
+                         "left out.")
+      .def(py::init([](double init_scale, double growth_factor, double backoff_factor,
+                       int64_t growth_interval, const std::string& device) {
+             return GradScaler(GradScalerOptions{init_scale, growth_factor, backoff_factor,
+                                                 growth_interval, device});
+           }),
+           arg("init_scale") = 65536.0, arg("growth_factor") = 2.0, arg("backoff_factor") = 0.5,
+           arg("growth_interval") = 2000, arg("device") = "")
+      .def("scale", &GradScaler::scale, arg("loss"), "The loss times the scale, in float32.")
+      .def("unscale_", &GradScaler::unscale_, arg("optimizer"),
+           "Divides gradients by the scale: for clipping before step(), once.")
+      .def("step", &GradScaler::step, arg("optimizer"), arg("also") = Tensors{},
+           "Optimizer.step(), unless a gradient is infinite or NaN, and the next scale.")
+      .def("get_scale", &GradScaler::get_scale)
+      .def(
+          "state_dict", [](const GradScaler& s) { return dict_of(s.state_dict()); },
+          "\"scale\" and \"_growth_tracker\".")
+      .def(
+          "load_state_dict",
+          [](GradScaler& s, const py::dict& state) { s.load_state_dict(state_from(state)); },
+          arg("state"));
+}
+
 void bind_averages(py::module_& m) {
   py::class_<AveragedParameters>(m, "AveragedParameters",
                                  "Averages of parameters over the steps of a training: "
@@ -213,6 +239,7 @@ void bind_optim(py::module_& parent) {
   bind_moments(m);
   bind_others(m);
   bind_averages(m);
+  bind_scaler(m);
   bind_schedules(m);
   m.def("clip_grad_norm_", &clip_grad_norm_, arg("parameters"), arg("max_norm"),
         arg("norm_type") = 2.0,

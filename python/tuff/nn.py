@@ -22,6 +22,13 @@ class Conv2d(_Layer):
     bias: _Tensor | None
 
 
+class Conv1d(_Layer):
+    """(N, C, L) by weight (out, in/groups, K)."""
+    _core_class = _nn.Conv1d
+    weight: _Tensor
+    bias: _Tensor | None
+
+
 class BatchNorm(_Layer):
     """Of (N, C, ...), per channel: in training mode with the batch's statistics, which also move the
     running ones, else with those."""
@@ -48,9 +55,40 @@ class RMSNorm(_Layer):
     weight: _Tensor
 
 
+class GroupNorm(_Layer):
+    """(N, C, ...) with the mean and variance of each of `groups` parts of the channels."""
+    _core_class = _nn.GroupNorm
+    weight: _Tensor | None
+    bias: _Tensor | None
+
+
+class InstanceNorm(_Layer):
+    """(N, C, ...) with the mean and variance of every channel of every sample."""
+    _core_class = _nn.InstanceNorm
+    weight: _Tensor | None
+    bias: _Tensor | None
+
+
+InstanceNorm1d = InstanceNorm2d = InstanceNorm3d = InstanceNorm
+
+
+class LayerNorm2d(_Layer):
+    """LayerNorm over the channels of (N, C, H, W) at every place."""
+    _core_class = _nn.LayerNorm2d
+    weight: _Tensor
+    bias: _Tensor
+
+
 class Embedding(_Layer):
-    """weight (count, features), standard normal."""
+    """weight (count, features), standard normal; the row of padding_idx is 0 and gets no gradient."""
     _core_class = _nn.Embedding
+    weight: _Tensor
+
+
+class EmbeddingBag(_Layer):
+    """Rows of weight (count, features) picked by integers (bags, length), and their sum, mean or max
+    over each bag; those of padding_idx count for nothing."""
+    _core_class = _nn.EmbeddingBag
     weight: _Tensor
 
 
@@ -62,10 +100,15 @@ class Dropout(_Layer):
 
 class MultiHeadAttention(_Layer):
     """Queries, keys and values (batch, time, features) projected, attended in `heads` parts and
-    projected back. out_proj is computed inside: hooks of its own are not called."""
+    projected back. attn_mask: true attends, or added; key_padding_mask (batch, keys): true is ignored.
+    With need_weights the result is a pair. out_proj is computed inside: hooks of its own are not
+    called."""
     _core_class = _nn.MultiHeadAttention
     _part_classes = {"out_proj": Linear}
-    in_proj_weight: _Tensor
+    in_proj_weight: _Tensor | None
+    q_proj_weight: _Tensor | None
+    k_proj_weight: _Tensor | None
+    v_proj_weight: _Tensor | None
     in_proj_bias: _Tensor | None
     out_proj: Linear
 
@@ -143,3 +186,51 @@ class Softmax(_Layer):
 class LogSoftmax(_Layer):
     """Along one axis."""
     _core_class = _nn.LogSoftmax
+
+
+class RNNCell(_Layer):
+    """h' = tanh(W x + b + V h + c), or relu."""
+    _core_class = _nn.RNNCell
+    weight_ih: _Tensor
+    weight_hh: _Tensor
+    bias_ih: _Tensor | None
+    bias_hh: _Tensor | None
+
+
+class LSTMCell(_Layer):
+    """One step of an LSTM: cell(x, (h, c)) is (h', c')."""
+    _core_class = _nn.LSTMCell
+    weight_ih: _Tensor
+    weight_hh: _Tensor
+    bias_ih: _Tensor | None
+    bias_hh: _Tensor | None
+
+
+class GRUCell(_Layer):
+    """One step of a GRU: cell(x, h) is h'."""
+    _core_class = _nn.GRUCell
+    weight_ih: _Tensor
+    weight_hh: _Tensor
+    bias_ih: _Tensor | None
+    bias_hh: _Tensor | None
+
+
+class RNN(_Layer):
+    """RNNCells over a sequence (time, batch, features), or (batch, time, features) if batch_first:
+    (output, h). The steps are unrolled: compile time grows with their number."""
+    _core_class = _nn.RNN
+
+
+class LSTM(_Layer):
+    """LSTMCells over a sequence, as RNN: (output, (h, c))."""
+    _core_class = _nn.LSTM
+
+
+class GRU(_Layer):
+    """GRUCells over a sequence, as RNN: (output, h)."""
+    _core_class = _nn.GRU
+
+
+from ._transformer import (  # noqa: E402,F401
+    TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer,
+)

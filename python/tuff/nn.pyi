@@ -111,6 +111,18 @@ BatchNorm2d = BatchNorm
 BatchNorm3d = BatchNorm
 
 
+class Conv1d(Module):
+    weight: Tensor
+    bias: Tensor | None
+    @overload
+    def __init__(self, in_channels: int, out_channels: int, kernel: int, stride: int = 1,
+                 padding: int = 0, bias: bool = True, dilation: int = 1, groups: int = 1, *,
+                 dtype: DTypeLike = ..., device: str = '') -> None: ...
+    @overload
+    def __init__(self, weight: Tensor, bias: Tensor | None = None, stride: int = 1,
+                 padding: int = 0, dilation: int = 1, groups: int = 1) -> None: ...
+
+
 class Conv2d(Module):
     weight: Tensor
     bias: Tensor | None
@@ -131,10 +143,70 @@ class Dropout(Module):
 class Embedding(Module):
     weight: Tensor
     @overload
-    def __init__(self, count: int, features: int, *, dtype: DTypeLike = ...,
+    def __init__(self, count: int, features: int, padding_idx: int | None = None, *,
+                 dtype: DTypeLike = ..., device: str = '') -> None: ...
+    @overload
+    def __init__(self, weight: Tensor, padding_idx: int | None = None) -> None: ...
+
+
+class EmbeddingBag(Module):
+    weight: Tensor
+    @overload
+    def __init__(self, count: int, features: int, mode: str = 'mean',
+                 padding_idx: int | None = None, *, dtype: DTypeLike = ...,
                  device: str = '') -> None: ...
     @overload
-    def __init__(self, weight: Tensor) -> None: ...
+    def __init__(self, weight: Tensor, mode: str = 'mean',
+                 padding_idx: int | None = None) -> None: ...
+
+
+class GRU(Module):
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, *,
+                 dtype: DTypeLike = ..., device: str = '') -> None: ...
+
+
+class GRUCell(Module):
+    weight_ih: Tensor
+    weight_hh: Tensor
+    bias_ih: Tensor | None
+    bias_hh: Tensor | None
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, *,
+                 dtype: DTypeLike = ..., device: str = '') -> None: ...
+
+
+class GroupNorm(Module):
+    weight: Tensor | None
+    bias: Tensor | None
+    def __init__(self, groups: int, channels: int, eps: float = 1e-05, affine: bool = True, *,
+                 dtype: DTypeLike = ..., device: str = '') -> None: ...
+
+
+class InstanceNorm(Module):
+    weight: Tensor | None
+    bias: Tensor | None
+    def __init__(self, features: int, eps: float = 1e-05, affine: bool = False, *,
+                 dtype: DTypeLike = ..., device: str = '') -> None: ...
+
+
+InstanceNorm1d = InstanceNorm
+InstanceNorm2d = InstanceNorm
+InstanceNorm3d = InstanceNorm
+
+
+class LSTM(Module):
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, *,
+                 dtype: DTypeLike = ..., device: str = '') -> None: ...
+
+
+class LSTMCell(Module):
+    weight_ih: Tensor
+    weight_hh: Tensor
+    bias_ih: Tensor | None
+    bias_hh: Tensor | None
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, *,
+                 dtype: DTypeLike = ..., device: str = '') -> None: ...
 
 
 class LayerNorm(Module):
@@ -145,6 +217,13 @@ class LayerNorm(Module):
                  device: str = '') -> None: ...
     @overload
     def __init__(self, weight: Tensor, bias: Tensor, eps: float = 1e-05) -> None: ...
+
+
+class LayerNorm2d(Module):
+    weight: Tensor
+    bias: Tensor
+    def __init__(self, channels: int, eps: float = 1e-06, *, dtype: DTypeLike = ...,
+                 device: str = '') -> None: ...
 
 
 class Linear(Module):
@@ -158,11 +237,15 @@ class Linear(Module):
 
 
 class MultiHeadAttention(Module):
-    in_proj_weight: Tensor
+    in_proj_weight: Tensor | None
+    q_proj_weight: Tensor | None
+    k_proj_weight: Tensor | None
+    v_proj_weight: Tensor | None
     in_proj_bias: Tensor | None
     out_proj: Linear
-    def __init__(self, features: int, heads: int, dropout: float = 0.0, bias: bool = True, *,
-                 dtype: DTypeLike = ..., device: str = '') -> None: ...
+    def __init__(self, features: int, heads: int, dropout: float = 0.0, bias: bool = True,
+                 kdim: int | None = None, vdim: int | None = None, *, dtype: DTypeLike = ...,
+                 device: str = '') -> None: ...
 
 
 class RMSNorm(Module):
@@ -198,6 +281,23 @@ class MaxPool2d(Module):
                  dilation: Pair = (1, 1), ceil_mode: bool = False) -> None: ...
 
 
+class RNN(Module):
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1,
+                 nonlinearity: str = 'tanh', bias: bool = True, batch_first: bool = False,
+                 dropout: float = 0.0, bidirectional: bool = False, *, dtype: DTypeLike = ...,
+                 device: str = '') -> None: ...
+
+
+class RNNCell(Module):
+    weight_ih: Tensor
+    weight_hh: Tensor
+    bias_ih: Tensor | None
+    bias_hh: Tensor | None
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True,
+                 nonlinearity: str = 'tanh', *, dtype: DTypeLike = ...,
+                 device: str = '') -> None: ...
+
+
 class ReLU(Module): ...
 
 
@@ -219,6 +319,67 @@ class Softplus(Module):
 
 
 class Tanh(Module): ...
+
+
+class TransformerDecoder(Module):
+    layers: ModuleList
+    norm: LayerNorm | None
+    def __init__(self, features: int, heads: int, num_layers: int, norm: bool = False,
+                 **options: Any) -> None: ...
+    def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None,
+                memory_mask: Tensor | None = None, tgt_is_causal: bool = False,
+                tgt_key_padding_mask: Tensor | None = None,
+                memory_key_padding_mask: Tensor | None = None) -> Tensor: ...
+
+
+class TransformerDecoderLayer(Module):
+    self_attn: MultiHeadAttention
+    multihead_attn: MultiHeadAttention
+    linear1: Linear
+    linear2: Linear
+    norm1: LayerNorm
+    norm2: LayerNorm
+    norm3: LayerNorm
+    dropout: Dropout
+    dropout1: Dropout
+    dropout2: Dropout
+    dropout3: Dropout
+    norm_first: bool
+    activation: str
+    def __init__(self, features: int, heads: int, dim_feedforward: int = 2048,
+                 dropout: float = 0.1, activation: str = 'relu', layer_norm_eps: float = 1e-05,
+                 norm_first: bool = False, **options: Any) -> None: ...
+    def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None,
+                memory_mask: Tensor | None = None, tgt_is_causal: bool = False,
+                tgt_key_padding_mask: Tensor | None = None,
+                memory_key_padding_mask: Tensor | None = None) -> Tensor: ...
+
+
+class TransformerEncoder(Module):
+    layers: ModuleList
+    norm: LayerNorm | None
+    def __init__(self, features: int, heads: int, num_layers: int, norm: bool = False,
+                 **options: Any) -> None: ...
+    def forward(self, src: Tensor, src_mask: Tensor | None = None, is_causal: bool = False,
+                src_key_padding_mask: Tensor | None = None) -> Tensor: ...
+
+
+class TransformerEncoderLayer(Module):
+    self_attn: MultiHeadAttention
+    linear1: Linear
+    linear2: Linear
+    norm1: LayerNorm
+    norm2: LayerNorm
+    dropout: Dropout
+    dropout1: Dropout
+    dropout2: Dropout
+    norm_first: bool
+    activation: str
+    def __init__(self, features: int, heads: int, dim_feedforward: int = 2048,
+                 dropout: float = 0.1, activation: str = 'relu', layer_norm_eps: float = 1e-05,
+                 norm_first: bool = False, **options: Any) -> None: ...
+    def forward(self, src: Tensor, src_mask: Tensor | None = None, is_causal: bool = False,
+                src_key_padding_mask: Tensor | None = None) -> Tensor: ...
 
 
 def Parameter(data: Tensor) -> Tensor: ...

@@ -2,7 +2,7 @@
 from ._tuff.optim import (  # noqa: F401
     ASGD, LAMB, LARS, LBFGS, SGD, Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax,
     AveragedParameters, ChainedScheduler, ConstantLR, CosineAnnealingLR, CosineAnnealingWarmRestarts,
-    CyclicLR, ExponentialLR, LRScheduler, LambdaLR, LinearLR, Lion, MultiStepLR, Muon, NAdam,
+    CyclicLR, ExponentialLR, GradScaler, LRScheduler, LambdaLR, LinearLR, Lion, MultiStepLR, Muon, NAdam,
     OneCycleLR, Optimizer, OptimizerGroup, PolynomialLR, RAdam, RMSprop, ReduceLROnPlateau,
     SequentialLR, StepLR, clip_grad_norm_, clip_grad_value_,
 )

@@ -31,19 +31,19 @@ void RMSprop::update(size_t i, const Tensor& gradient) {
   const Options& o = options(i);
   Tensor &p = parameters_[i], &s = kept(i, 0);
   const Tensor old = p.detach(), g = gradient_of(gradient, old, o);
-  detail::store(s, s * o.alpha + g * g * (1 - o.alpha));
+  put(s, s * o.alpha + g * g * (1 - o.alpha));
   Tensor spread = s;
   if (o.centered) {
     Tensor& mean = kept(i, o.momentum != 0 ? 2 : 1);
-    detail::store(mean, mean * o.alpha + g * (1 - o.alpha));
+    put(mean, mean * o.alpha + g * (1 - o.alpha));
     spread = (s - mean * mean).clamp(0);  // rounding may leave it below
   }
   Tensor step = g / (spread.sqrt() + o.eps);
   if (o.momentum != 0) {
-    detail::store(kept(i, 1), kept(i, 1) * o.momentum + step);
+    put(kept(i, 1), kept(i, 1) * o.momentum + step);
     step = kept(i, 1);
   }
-  detail::store(p, (old - rate(i) * step).cast(p.dtype()));
+  put(p, (old - rate(i) * step).cast(p.dtype()));
 }
 
 Adagrad::Adagrad(const Groups& groups) : GroupedOptimizer(groups) {
@@ -62,9 +62,9 @@ void Adagrad::update(size_t i, const Tensor& gradient) {
   const Options& o = options(i);
   Tensor &p = parameters_[i], &sum = kept(i, 0);
   const Tensor old = p.detach(), g = gradient_of(gradient, old, o);
-  detail::store(sum, sum + g * g);
+  put(sum, sum + g * g);
   const Tensor lr = rate(i) / (1.0 + (count(i) - 1.0) * o.lr_decay);
-  detail::store(p, (old - lr * (g / (sum.sqrt() + o.eps))).cast(p.dtype()));
+  put(p, (old - lr * (g / (sum.sqrt() + o.eps))).cast(p.dtype()));
 }
 
 Adadelta::Adadelta(const Groups& groups) : GroupedOptimizer(groups) {
@@ -84,10 +84,10 @@ void Adadelta::update(size_t i, const Tensor& gradient) {
   const Options& o = options(i);
   Tensor &p = parameters_[i], &s = kept(i, 0), &u = kept(i, 1);
   const Tensor old = p.detach(), g = gradient_of(gradient, old, o);
-  detail::store(s, s * o.rho + g * g * (1 - o.rho));
+  put(s, s * o.rho + g * g * (1 - o.rho));
   const Tensor step = (u + o.eps).sqrt() / (s + o.eps).sqrt() * g;
-  detail::store(u, u * o.rho + step * step * (1 - o.rho));
-  detail::store(p, (old - rate(i) * step).cast(p.dtype()));
+  put(u, u * o.rho + step * step * (1 - o.rho));
+  put(p, (old - rate(i) * step).cast(p.dtype()));
 }
 
 Adamax::Adamax(const Groups& groups) : GroupedOptimizer(groups) {
@@ -103,10 +103,10 @@ void Adamax::update(size_t i, const Tensor& gradient) {
   const Options& o = options(i);
   Tensor &p = parameters_[i], &m = kept(i, 0), &u = kept(i, 1);
   const Tensor old = p.detach(), g = gradient_of(gradient, old, o);
-  detail::store(m, m * o.beta1 + g * (1 - o.beta1));
-  detail::store(u, (u * o.beta2).maximum(g.abs() + o.eps));
+  put(m, m * o.beta1 + g * (1 - o.beta1));
+  put(u, (u * o.beta2).maximum(g.abs() + o.eps));
   const Tensor lr = rate(i) / correction(i, o.beta1);
-  detail::store(p, (old - lr * (m / u)).cast(p.dtype()));
+  put(p, (old - lr * (m / u)).cast(p.dtype()));
 }
 
 NAdam::NAdam(const Groups& groups) : GroupedOptimizer(groups) {
@@ -130,13 +130,13 @@ void NAdam::update(size_t i, const Tensor& gradient) {
     return o.beta1 * (1.0 - 0.5 * (t * (o.momentum_decay * std::log2(0.96))).exp2());
   };
   const Tensor mu = momentum(count(i)), next = momentum(count(i) + 1.0);
-  detail::store(product, product * mu);
-  detail::store(m, m * o.beta1 + g * (1 - o.beta1));
-  detail::store(v, v * o.beta2 + g * g * (1 - o.beta2));
+  put(product, product * mu);
+  put(m, m * o.beta1 + g * (1 - o.beta1));
+  put(v, v * o.beta2 + g * g * (1 - o.beta2));
   const Tensor root = (v / correction(i, o.beta2)).sqrt() + o.eps;
   const Tensor step = g / root * ((1.0 - mu) / (1.0 - product)) +
                       m / root * (next / (1.0 - product * next));
-  detail::store(p, (old - rate(i) * step).cast(p.dtype()));
+  put(p, (old - rate(i) * step).cast(p.dtype()));
 }
 
 RAdam::RAdam(const Groups& groups) : GroupedOptimizer(groups) {
@@ -151,7 +151,7 @@ RAdam::RAdam(const Groups& groups) : GroupedOptimizer(groups) {
 namespace {
 
 // The length rho = limit - 2 t b^t / (1 - b^t) of the average that has forgotten less than a mean
-// of t, limit = 2/(1 - b) - 1: with x = t log(1/b), limit - k + k (1 - x/(e^x - 1)), k = 2/log(1/b).
+// of t, limit = 2/(1 - b) - 1: limit - k + k (1 - x/(e^x - 1)), x = t log(1/b), k = 2/log(1/b).
 // What is close to 1 is never subtracted from 1: for small x, where rho decides, by the series
 // 1 - x/(e^x - 1) = x/2 - x^2/12 + x^4/720 - x^6/30240 + ... (Bernoulli's numbers), in F32.
 Tensor length_of_average(const Tensor& t, double beta) {
@@ -169,8 +169,8 @@ void RAdam::update(size_t i, const Tensor& gradient) {
   const Options& o = options(i);
   Tensor &p = parameters_[i], &m = kept(i, 0), &v = kept(i, 1);
   const Tensor old = p.detach(), g = gradient_of(gradient, old, o);
-  detail::store(m, m * o.beta1 + g * (1 - o.beta1));
-  detail::store(v, v * o.beta2 + g * g * (1 - o.beta2));
+  put(m, m * o.beta1 + g * (1 - o.beta1));
+  put(v, v * o.beta2 + g * g * (1 - o.beta2));
   const double limit = 2 / (1 - o.beta2) - 1;
   const Tensor rho = length_of_average(count(i), o.beta2);
   const Tensor known = rho.clamp(5);  // the other branch takes no root of what is negative
@@ -178,7 +178,7 @@ void RAdam::update(size_t i, const Tensor& gradient) {
       ((known - 4.0) * (known - 2.0) * limit / ((limit - 4) * (limit - 2) * known)).sqrt();
   const Tensor scale = rectified * correction(i, o.beta2).sqrt() / (v.sqrt() + o.eps);
   const Tensor step = m / correction(i, o.beta1) * Tensor::where(rho > 5, scale, 1.0);
-  detail::store(p, (old - rate(i) * step).cast(p.dtype()));
+  put(p, (old - rate(i) * step).cast(p.dtype()));
 }
 
 ASGD::ASGD(const Groups& groups) : GroupedOptimizer(groups) {
@@ -203,10 +203,10 @@ void ASGD::update(size_t i, const Tensor& gradient) {
   // That of the first step is whatever the rate is then.
   const Tensor now = Tensor::where(count(i) < 1.5, rate(i), eta);
   const Tensor moved = (old * (1.0 - now * o.lambd) - now * g).cast(p.dtype());
-  detail::store(mean, mean + (moved - mean) * mu);
-  detail::store(p, moved);
-  detail::store(eta, rate(i) / (1.0 + rate(i) * count(i) * o.lambd).pow(o.alpha));
-  detail::store(mu, 1.0 / (count(i) - o.t0).clamp(1));
+  put(mean, mean + (moved - mean) * mu);
+  put(p, moved);
+  put(eta, rate(i) / (1.0 + rate(i) * count(i) * o.lambd).pow(o.alpha));
+  put(mu, 1.0 / (count(i) - o.t0).clamp(1));
 }
 
 }  // namespace tuff::optim

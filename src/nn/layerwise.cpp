@@ -54,7 +54,7 @@ void Adafactor::update(size_t i, const Tensor& gradient) {
   const Tensor g = o.maximize ? sign.neg() : sign, square = g * g;
   const Tensor fresh = (count(i).log2() * o.beta2_decay).exp2();  // of the average
   const auto average = [&](Tensor& kept, const Tensor& now) {
-    detail::store(kept, kept + (now - kept) * fresh);
+    put(kept, kept + (now - kept) * fresh);
     return kept;
   };
   Tensor variance;
@@ -70,7 +70,7 @@ void Adafactor::update(size_t i, const Tensor& gradient) {
       root_mean_square(old).clamp(o.eps2) * rate(i).minimum(count(i).rsqrt());
   const Tensor bound = (root_mean_square(step) / o.d).clamp(1);
   const Tensor kept = o.weight_decay != 0 ? old * (1.0 - rate(i) * o.weight_decay) : old;
-  detail::store(p, (kept - step * (alpha / bound)).cast(p.dtype()));
+  put(p, (kept - step * (alpha / bound)).cast(p.dtype()));
 }
 
 LAMB::LAMB(const Groups& groups) : GroupedOptimizer(groups) {
@@ -87,12 +87,12 @@ void LAMB::update(size_t i, const Tensor& gradient) {
   Tensor &p = parameters_[i], &m = kept(i, 0), &v = kept(i, 1);
   const Tensor old = p.detach(), sign = gradient.cast(DType::F32);
   const Tensor g = o.maximize ? sign.neg() : sign;
-  detail::store(m, m * o.beta1 + g * (1 - o.beta1));
-  detail::store(v, v * o.beta2 + g * g * (1 - o.beta2));
+  put(m, m * o.beta1 + g * (1 - o.beta1));
+  put(v, v * o.beta2 + g * g * (1 - o.beta2));
   Tensor r = m / correction(i, o.beta1) / ((v / correction(i, o.beta2)).sqrt() + o.eps);
   if (o.weight_decay != 0) r = r + old * o.weight_decay;
   const Tensor trust = ratio_of_norms(norm(old), norm(r));
-  detail::store(p, (old - rate(i) * trust * r).cast(p.dtype()));
+  put(p, (old - rate(i) * trust * r).cast(p.dtype()));
 }
 
 LARS::LARS(const Groups& groups) : GroupedOptimizer(groups) {
@@ -118,10 +118,10 @@ void LARS::update(size_t i, const Tensor& gradient) {
   Tensor g = gradient_of(gradient, old, o) * trust;
   if (o.momentum != 0) {
     Tensor& v = kept(i, 0);
-    detail::store(v, v * o.momentum + g);
+    put(v, v * o.momentum + g);
     g = o.nesterov ? g + v * o.momentum : v;
   }
-  detail::store(p, (old - rate(i) * g).cast(p.dtype()));
+  put(p, (old - rate(i) * g).cast(p.dtype()));
 }
 
 Muon::Muon(const Groups& groups) : GroupedOptimizer(groups) {
@@ -162,12 +162,12 @@ void Muon::update(size_t i, const Tensor& gradient) {
   Tensor &p = parameters_[i], &v = kept(i, 0);
   const Tensor old = p.detach(), sign = gradient.cast(DType::F32);
   const Tensor g = o.maximize ? sign.neg() : sign;
-  detail::store(v, v * o.momentum + g * (1 - o.momentum));
+  put(v, v * o.momentum + g * (1 - o.momentum));
   const Tensor direction = o.nesterov ? g * (1 - o.momentum) + v * o.momentum : v;
   const double wider = double(int64_t(p.size(0))) / double(int64_t(p.size(1)));
   const Tensor step = orthogonal(direction, o.ns_steps, o.eps) * std::sqrt(std::max(1.0, wider));
   const Tensor kept = o.weight_decay != 0 ? old * (1.0 - rate(i) * o.weight_decay) : old;
-  detail::store(p, (kept - rate(i) * step).cast(p.dtype()));
+  put(p, (kept - rate(i) * step).cast(p.dtype()));
 }
 
 Lion::Lion(const Groups& groups) : GroupedOptimizer(groups) {
@@ -182,8 +182,8 @@ void Lion::update(size_t i, const Tensor& gradient) {
   const Tensor g = o.maximize ? sign.neg() : sign;
   const Tensor step = (m * o.beta1 + g * (1 - o.beta1)).sign();
   const Tensor kept = o.weight_decay != 0 ? old * (1.0 - rate(i) * o.weight_decay) : old;
-  detail::store(p, (kept - rate(i) * step).cast(p.dtype()));
-  detail::store(m, m * o.beta2 + g * (1 - o.beta2));
+  put(p, (kept - rate(i) * step).cast(p.dtype()));
+  put(m, m * o.beta2 + g * (1 - o.beta2));
 }
 
 }  // namespace tuff::optim

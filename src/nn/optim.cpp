@@ -40,10 +40,10 @@ void SGD::update(size_t i, const Tensor& gradient) {
     Tensor& v = kept(i, 0);
     const Tensor part =
         o.dampening != 0 ? g * Tensor::where(count(i) < 1.5, 1.0, 1 - o.dampening) : g;
-    detail::store(v, v * o.momentum + part);
+    put(v, v * o.momentum + part);
     g = o.nesterov ? g + v * o.momentum : v;
   }
-  detail::store(p, (old - rate(i) * g).cast(p.dtype()));
+  put(p, (old - rate(i) * g).cast(p.dtype()));
 }
 
 Adam::Adam(std::vector<Group> groups, std::vector<Settings> settings, const char* kind)
@@ -97,9 +97,9 @@ AdamW::AdamW(const Groups& groups)
 Tensor Adam::descent(size_t i, const Tensor& g) {
   const AdamOptions& o = settings_[group_of(i)].options;
   Tensor &m = kept(i, 0), &v = kept(i, 1);
-  detail::store(m, m * o.beta1 + g * (1 - o.beta1));
-  detail::store(v, v * o.beta2 + g * g * (1 - o.beta2));
-  if (o.amsgrad) detail::store(kept(i, 2), kept(i, 2).maximum(v));
+  put(m, m * o.beta1 + g * (1 - o.beta1));
+  put(v, v * o.beta2 + g * g * (1 - o.beta2));
+  if (o.amsgrad) put(kept(i, 2), kept(i, 2).maximum(v));
   const Tensor &second = o.amsgrad ? kept(i, 2) : v, c1 = correction(i, o.beta1),
                c2 = correction(i, o.beta2);
   return rate(i) * ((m / c1) / ((second / c2).sqrt() + o.eps));
@@ -115,7 +115,7 @@ void Adam::update(size_t i, const Tensor& gradient) {
   if (decay != 0 && s.decay == Decay::Gradient) g = g + old * decay;
   if (decay != 0 && (s.decay == Decay::All || (s.decay == Decay::Matrices && p.dim() >= 2)))
     kept = old * (1.0 - rate(i) * decay);
-  detail::store(p, (kept - descent(i, g)).cast(p.dtype()));
+  put(p, (kept - descent(i, g)).cast(p.dtype()));
 }
 
 }  // namespace tuff::optim

@@ -80,6 +80,10 @@ const Tensor& Optimizer::correction(size_t i, double beta) {
   return corrections_.back().value;
 }
 
+void Optimizer::put(Tensor& to, const Tensor& value) {
+  detail::store(to, applies_.defined() ? Tensor::where(applies_, value, to.detach()) : value);
+}
+
 void Optimizer::zero_grad() {
   for (Tensor& p : parameters_) p.set_grad(Tensor());
 }
@@ -107,7 +111,7 @@ std::vector<Tensor> Optimizer::advance() {
   const bool any = std::ranges::any_of(parameters_, [](auto& p) { return p.grad().defined(); });
   if (!any) return {};
   corrections_.clear();
-  for (Tensor& step : step_) detail::store(step, step + 1.0);
+  for (Tensor& step : step_) put(step, step + 1.0);
   for (size_t i = 0; i < parameters_.size(); i++) {
     const Tensor g = parameters_[i].grad();
     if (g.defined()) update(i, g);

@@ -483,6 +483,55 @@ TEST(Lbfgs, FindsTheMinimum) {
   EXPECT_THROW(static_cast<Optimizer&>(optimizer).step(), InvalidArgument);
 }
 
+// Steps of gradients 1, infinity and NaN: the scale falls and grows, and what is not finite leaves
+// parameters, moments and count alone; captured or not.
+void check_scaler(bool captured) {
+  const Tensor p = parameter({1, 1}, {2}), q = parameter({1, 1}, {2});
+  Adam scaled({p}, {.lr = 0.1}), plain({q}, {.lr = 0.1});
+  GradScaler scaler({.init_scale = 8, .growth_interval = 2, .device = "CPU"});
+  const auto run = [&](const std::vector<Tensor>& in) {
+    scaler.scale((p * in[0]).sum()).backward();
+    scaler.step(scaled);
+    return std::vector<Tensor>{};
+  };
+  Jit jit(run);
+  const std::vector<std::pair<float, double>> steps{{1, 8},         {2, 16}, {INFINITY, 8}, {1, 8},
+                                                    {NAN, 4}, {3, 4},  {-1, 8}};
+  for (const auto& [g, scale] : steps) {
+    const Tensor in = Tensor::from({g, 1}, {2}, kCpu);
+    captured ? (void)jit({in}) : (void)run({in});
+    EXPECT_EQ(scaler.get_scale(), scale) << g;
+    if (std::isfinite(g)) {
+      (q * in).sum().backward();
+      plain.step();
+    }
+    for (size_t i = 0; i < 2; i++)
+      EXPECT_NEAR(p.to_vector<float>()[i], q.to_vector<float>()[i], 1e-6) << g;
+  }
+  EXPECT_EQ(scaled.state_dict()[1].tensor.item(), 5);
+  EXPECT_EQ(jit.captured(), captured);
+}
+TEST(Scaler, LeavesOutWhatIsNotFinite) { check_scaler(false); }
+TEST(Scaler, WorksInACapturedStep) { check_scaler(true); }
+
+TEST(Scaler, UnscalesForClipping) {
+  const Tensor p = parameter({0, 0}, {2});
+  SGD optimizer({p}, {.lr = 1});
+  GradScaler scaler({.init_scale = 1024, .device = "CPU"});
+  scaler.scale((p * Tensor::from({3, -4}, {2}, kCpu)).sum()).backward();
+  scaler.unscale_(optimizer);
+  EXPECT_THROW(scaler.unscale_(optimizer), InvalidArgument);
+  EXPECT_NEAR(clip_grad_norm_({p}, 2.5).item(), 5, 1e-5);
+  scaler.step(optimizer);
+  EXPECT_NEAR(p.to_vector<float>()[0], -1.5, 1e-5);
+  EXPECT_NEAR(p.to_vector<float>()[1], 2, 1e-5);
+  EXPECT_THROW(scaler.step(optimizer), InvalidArgument);
+  EXPECT_EQ(scaler.state_dict()[0].name, "scale");
+  EXPECT_EQ(scaler.state_dict()[1].tensor.item(), 1);
+  EXPECT_THROW(GradScaler({.init_scale = 0}), InvalidArgument);
+  EXPECT_THROW(GradScaler({.growth_interval = 0}), InvalidArgument);
+}
+
 TEST(Averages, AreExponentialOrEqual) {
   const Tensor p = parameter({0}, {1});
   AveragedParameters equal({p}), decaying({p}, 0.75);

@@ -8,7 +8,8 @@ import unittest
 import tuff
 
 FOLDER = pathlib.Path(sys.argv[1])
-HEADERS = {"tensor.h": tuff, "jit.h": tuff, "io.h": tuff, "dtype.h": tuff, "module.h": tuff.nn, "nn.h": tuff.nn,
+HEADERS = {"tensor.h": tuff, "jit.h": tuff, "io.h": tuff, "dtype.h": tuff, "module.h": tuff.nn, "layers.h": tuff.nn,
+           "recurrent.h": tuff.nn, "transformer.h": tuff.nn,
            "optimizer.h": tuff.optim, "optim.h": tuff.optim, "schedules.h": tuff.optim}
 # Name in C++, or its class -> why there is none of that name in Python, or what takes its place.
 REASONS = {
@@ -58,9 +59,13 @@ REASONS = {
     "Optimizer.groups": "len(lr_values)",
     "Optimizer.initial_lr": "of the schedules behind the API",
     "LRScheduler.optimizer": "as given to the constructor",
-    "LayerNorm.features": "weight.shape[0]",
-    "RMSNorm.features": "weight.shape[0]",
     "Sequential.size": "len(model)",
+    "RecurrentCell": "what the cells have",
+    "Recurrent": "what RNN, LSTM and GRU have",
+    "RecurrentOptions": "keyword arguments of the layers",
+    "TransformerOptions": "keyword arguments of the layers",
+    "MultiHeadAttention.with_weights": "need_weights=True",
+    "gelu": "activation == \"gelu\"",
     "Members": "attributes are found by themselves",
     "members": "attributes are found by themselves",
     "Module.tensors": "named_parameters() and named_buffers() with recurse=False",
@@ -77,13 +82,14 @@ REASONS = {
 }
 REASONS.update({name: "as given to the constructor" for name in (
     "dilation", "groups", "momentum", "eps", "heads", "dropout", "end_dim", "negative_slope", "approximate",
-    "threshold", "dim", "ceil_mode", "padding", "count_include_pad", "output")})
+    "threshold", "dim", "ceil_mode", "padding", "count_include_pad", "output", "channels", "padding_idx", "mode", "features",
+    "nonlinearity")})
 REASONS.update({f"{a}_{way}_{b}": "cast()" for a in ("f16", "bf16") for way in ("from", "to")
                 for b in ("f32", "f64") if (way, b) != ("to", "f64")})
 
 REASONS.update({f"{kind}Options": "keyword arguments of the optimizer" for kind in (
     "SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "ASGD", "Adafactor", "LAMB",
-    "LARS", "Muon", "Lion", "LBFGS")})
+    "LARS", "Muon", "Lion", "LBFGS", "GradScaler")})
 
 
 def without_comments(text):

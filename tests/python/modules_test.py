@@ -104,7 +104,10 @@ class Names(unittest.TestCase):
 
     def test_annotations_are_what_layers_have(self):
         made = {nn.Linear: (2, 3), nn.Conv2d: (2, 3, 1), nn.BatchNorm: (2,), nn.LayerNorm: (2,), nn.RMSNorm: (2,),
-                nn.Embedding: (2, 3), nn.Dropout: (0.25,), nn.MultiHeadAttention: (4, 2)}
+                nn.Embedding: (2, 3), nn.Dropout: (0.25,), nn.MultiHeadAttention: (4, 2), nn.Conv1d: (2, 3, 1),
+                nn.GroupNorm: (2, 4), nn.InstanceNorm: (2,), nn.LayerNorm2d: (2,), nn.EmbeddingBag: (2, 3),
+                nn.RNNCell: (2, 3), nn.LSTMCell: (2, 3), nn.GRUCell: (2, 3), nn.TransformerEncoderLayer: (4, 2),
+                nn.TransformerDecoderLayer: (4, 2), nn.TransformerEncoder: (4, 2, 1), nn.TransformerDecoder: (4, 2, 1)}
         for cls, args in made.items():
             layer = cls(*args)
             annotated = set(typing.get_type_hints(cls))
