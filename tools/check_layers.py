@@ -74,8 +74,8 @@ PUBLIC_HEADERS = {
     "shape.h": "tensor", "gradient.h": "tensor",
     "interop/vulkan_device.h": "devices", "interop/vulkan.h": "tensor",
     "interop/opencl_device.h": "devices", "interop/opencl.h": "tensor",
-    "nn.h": "nn", "optim.h": "nn", "module.h": "nn", "models.h": "nn", "gpt.h": "nn",
-    "io.h": "io", "metadata.h": "io", "data.h": "io", "checkpoint.h": "io", "safetensors.h": "io", "npy.h": "io",
+    "nn.h": "nn", "data.h": "nn", "optim.h": "nn", "optimizer.h": "nn", "layers.h": "nn", "recurrent.h": "nn", "transformer.h": "nn", "schedules.h": "nn", "module.h": "nn", "models.h": "nn", "gpt.h": "nn",
+    "io.h": "io", "metadata.h": "io", "checkpoint.h": "io", "safetensors.h": "io", "npy.h": "io",
     "c.h": "io", "tuff.h": "io",
 }
 

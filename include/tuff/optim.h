@@ -1,118 +1,371 @@
-// Optimizers, gradient clipping and learning-rate schedules. Learning rate and step count live in
-// device tensors, so a captured step replays with whatever they hold. step() assigns all parameters
-// and state in one schedule and realizes it.
+// The optimizers, gradient clipping and averages of parameters; learning-rate schedules are in
+// schedules.h. Each takes parameters with options, or groups of parameters with options each. What
+// they do is said with g, the gradient, its sign turned where `maximize` asks for the largest
+// value; but where decoupled decay is named, weight_decay*p is added to it. Options of every kind
+// have to be finite and 0 or more, betas, alphas and rhos below 1: InvalidArgument.
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
-#include <tuff/nn.h>
-#include <tuff/tensor.h>
+#include <tuff/optimizer.h>
+#include <tuff/schedules.h>
 
 namespace tuff::optim {
 
-/// Parameters with a gradient each, and how step() moves them: SGD, Adam, AdamW. Parameters may be
-/// on several devices, each of which has its own rate and step count.
-class Optimizer {
- public:
-  /// InvalidArgument without parameters, or for one without requires_grad; for a rate, and for
-  /// options of SGD, Adam and AdamW, that are negative, infinite or NaN; for a beta that is not
-  /// below 1, nesterov without momentum.
-  Optimizer(std::vector<Tensor> parameters, double lr);
-  virtual ~Optimizer() = default;
-  void zero_grad();
-  /// Realizes parameters, state, assignments that are pending (running statistics) and `also` (the
-  /// loss, say) together. InvalidArgument if no parameter has a gradient.
-  void step(const std::vector<Tensor>& also = {});
-  /// Writes the device tensors; no allocation. InvalidArgument for a negative, infinite or NaN rate
-  /// (of a schedule, too), and inside a function that a Jit captures.
-  void set_lr(double lr);
-  /// On the device of the first parameter.
-  const Tensor& lr() const { return lr_[0]; }
-  /// What lr() was set to last.
-  double lr_value() const { return lr_value_; }
-  const std::vector<Tensor>& parameters() const { return parameters_; }
-  /// What a checkpoint holds beside the parameters, by PyTorch's names: "param_groups.0.lr" and per
-  /// parameter, in the constructor's order, "state.0.step", "state.0.exp_avg" and
-  /// "state.0.exp_avg_sq" (Adam, AdamW) or "state.0.momentum_buffer" (SGD with momentum). Options
-  /// are the constructor's and are not in it. The tensors are the optimizer's own.
-  nn::StateDict state_dict() const;
-  /// InvalidArgument names what `from` lacks or has too much, as the state of another optimizer
-  /// does; ShapeError what differs in shape. Nothing has changed then.
-  void load_state_dict(const nn::StateDict& from);
-
- protected:
-  virtual const char* kind() const = 0;
-  // What is kept of parameter i, without a prefix.
-  virtual nn::StateDict state_of(size_t i) const = 0;
-  // Assigns new versions for parameter i and its state.
-  virtual void update(size_t i, const Tensor& gradient) = 0;
-  virtual void begin_step() {}
-  std::vector<Tensor> parameters_;
-  // The element for the device of t, where one[i] belongs to the i-th device.
-  const Tensor& on_device_of(const Tensor& t, const std::vector<Tensor>& one) const;
-  std::vector<Tensor> state_;  // realized together with the parameters
-  std::vector<Tensor> lr_;     // by device, in the order of the parameters
-
- private:
-  double lr_value_;
+struct SGDOptions {
+  double lr = 1e-2, momentum = 0, weight_decay = 0;
+  bool nesterov = false;
+  double dampening = 0;
+  bool maximize = false;
 };
 
-/// v = momentum*v + g + weight_decay*p;  p -= lr*v (nesterov: lr*(g + momentum*v)).
-class SGD : public Optimizer {
+/// v = momentum*v + (1 - dampening)*g with g = gradient + weight_decay*p, in the first step v = g;
+/// p -= lr*v (nesterov: lr*(g + momentum*v)). State: momentum_buffer, where there is momentum.
+class SGD : public GroupedOptimizer<SGDOptions> {
  public:
-  struct Options {
-    double lr = 1e-2, momentum = 0, weight_decay = 0;
-    bool nesterov = false;
-  };
-  SGD(std::vector<Tensor> parameters, const Options& options);
+  using Options = SGDOptions;
+  /// InvalidArgument for nesterov without momentum or with dampening.
+  SGD(std::vector<Tensor> parameters, const Options& options)
+      : SGD(Groups{{std::move(parameters), options}}) {}
+  explicit SGD(const Groups& groups);
 
  protected:
   const char* kind() const override { return "SGD"; }
-  nn::StateDict state_of(size_t i) const override;
   void update(size_t i, const Tensor& gradient) override;
-
- private:
-  Options options_;
+  void loaded() override;
 };
 
-/// Bias-corrected moments (Kingma and Ba, 2015); weight decay is added to the gradient.
+struct AdamOptions {
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+  bool amsgrad = false, maximize = false;
+};
+struct AdamWOptions {
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
+  bool decay_matrices_only = false;  // no decay on parameters of fewer than two axes
+  bool amsgrad = false, maximize = false;
+};
+
+/// Bias-corrected moments (Kingma and Ba, 2015); with amsgrad by the largest second moment so far
+/// (Reddi et al., 2018). State: step, exp_avg, exp_avg_sq, max_exp_avg_sq.
 class Adam : public Optimizer {
  public:
-  struct Options {
-    double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
-  };
-  Adam(std::vector<Tensor> parameters, const Options& options);
+  using Options = AdamOptions;
+  using Groups = std::vector<ParamGroup<Options>>;
+  Adam(std::vector<Tensor> parameters, const Options& options)
+      : Adam(Groups{{std::move(parameters), options}}) {}
+  explicit Adam(const Groups& groups);
 
  protected:
+  // Decoupled decay, and by which parameters.
+  enum class Decay { Gradient, All, Matrices };
+  struct Settings {
+    AdamOptions options;
+    Decay decay = Decay::Gradient;
+  };
+  Adam(std::vector<Group> groups, std::vector<Settings> settings, const char* kind);
   const char* kind() const override { return "Adam"; }
-  nn::StateDict state_of(size_t i) const override;
-  void begin_step() override;
   void update(size_t i, const Tensor& gradient) override;
-  // lr * corrected first moment / (root of the corrected second + eps), in F32.
-  Tensor descent(size_t i, const Tensor& gradient);
 
  private:
-  Options options_;
-  std::vector<Tensor> step_, correction1_, correction2_;  // by device
+  // lr * corrected first moment / (root of the corrected second + eps), in F32.
+  Tensor descent(size_t i, const Tensor& gradient);
+  std::vector<Settings> settings_;  // by group
 };
 
-/// Decoupled weight decay (Loshchilov and Hutter, 2019).
+/// Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
 class AdamW : public Adam {
  public:
-  struct Options {
-    double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
-    bool decay_matrices_only = false;  // no decay on parameters of fewer than two axes
-  };
-  AdamW(std::vector<Tensor> parameters, const Options& options);
+  using Options = AdamWOptions;
+  using Groups = std::vector<ParamGroup<Options>>;
+  AdamW(std::vector<Tensor> parameters, const Options& options)
+      : AdamW(Groups{{std::move(parameters), options}}) {}
+  explicit AdamW(const Groups& groups);
 
  protected:
   const char* kind() const override { return "AdamW"; }
+};
+
+struct RMSpropOptions {
+  double lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0;
+  bool centered = false, maximize = false;
+};
+
+/// s = alpha*s + (1 - alpha)*g^2; v = momentum*v + g/(sqrt(s) + eps), centered: of s less the
+/// square of the mean gradient; p -= lr*v (Hinton's lecture 6e, 2012). State: step, square_avg,
+/// momentum_buffer, grad_avg.
+class RMSprop : public GroupedOptimizer<RMSpropOptions> {
+ public:
+  using Options = RMSpropOptions;
+  RMSprop(std::vector<Tensor> parameters, const Options& options)
+      : RMSprop(Groups{{std::move(parameters), options}}) {}
+  explicit RMSprop(const Groups& groups);
+
+ protected:
+  const char* kind() const override { return "RMSprop"; }
   void update(size_t i, const Tensor& gradient) override;
+};
+
+struct AdagradOptions {
+  double lr = 1e-2, lr_decay = 0, weight_decay = 0, initial_accumulator_value = 0, eps = 1e-10;
+  bool maximize = false;
+};
+
+/// s += g^2; p -= lr/(1 + (step - 1)*lr_decay) * g/(sqrt(s) + eps) (Duchi et al., 2011). State:
+/// step, sum.
+class Adagrad : public GroupedOptimizer<AdagradOptions> {
+ public:
+  using Options = AdagradOptions;
+  Adagrad(std::vector<Tensor> parameters, const Options& options)
+      : Adagrad(Groups{{std::move(parameters), options}}) {}
+  explicit Adagrad(const Groups& groups);
+
+ protected:
+  const char* kind() const override { return "Adagrad"; }
+  void update(size_t i, const Tensor& gradient) override;
+};
+
+struct AdadeltaOptions {
+  double lr = 1, rho = 0.9, eps = 1e-6, weight_decay = 0;
+  bool maximize = false;
+};
+
+/// s = rho*s + (1 - rho)*g^2; d = g*sqrt(u + eps)/sqrt(s + eps); u = rho*u + (1 - rho)*d^2;
+/// p -= lr*d (Zeiler, 2012). State: step, square_avg, acc_delta.
+class Adadelta : public GroupedOptimizer<AdadeltaOptions> {
+ public:
+  using Options = AdadeltaOptions;
+  Adadelta(std::vector<Tensor> parameters, const Options& options)
+      : Adadelta(Groups{{std::move(parameters), options}}) {}
+  explicit Adadelta(const Groups& groups);
+
+ protected:
+  const char* kind() const override { return "Adadelta"; }
+  void update(size_t i, const Tensor& gradient) override;
+};
+
+struct AdamaxOptions {
+  double lr = 2e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+  bool maximize = false;
+};
+
+/// Adam by the largest gradient so far, u = max(beta2*u, |g| + eps): p -= lr/(1 - beta1^t) * m/u
+/// (Kingma and Ba, 2015, section 7.1). State: step, exp_avg, exp_inf.
+class Adamax : public GroupedOptimizer<AdamaxOptions> {
+ public:
+  using Options = AdamaxOptions;
+  Adamax(std::vector<Tensor> parameters, const Options& options)
+      : Adamax(Groups{{std::move(parameters), options}}) {}
+  explicit Adamax(const Groups& groups);
+
+ protected:
+  const char* kind() const override { return "Adamax"; }
+  void update(size_t i, const Tensor& gradient) override;
+};
+
+struct NAdamOptions {
+  double lr = 2e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0, momentum_decay = 4e-3;
+  bool maximize = false;
+};
+
+/// Adam with Nesterov's momentum, which grows as beta1*(1 - 0.96^(t*momentum_decay)/2) (Dozat,
+/// 2016). State: step, mu_product, exp_avg, exp_avg_sq.
+class NAdam : public GroupedOptimizer<NAdamOptions> {
+ public:
+  using Options = NAdamOptions;
+  NAdam(std::vector<Tensor> parameters, const Options& options)
+      : NAdam(Groups{{std::move(parameters), options}}) {}
+  explicit NAdam(const Groups& groups);
+
+ protected:
+  const char* kind() const override { return "NAdam"; }
+  void update(size_t i, const Tensor& gradient) override;
+};
+
+struct RAdamOptions {
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+  bool maximize = false;
+};
+
+/// Adam that leaves the second moment out while too little is known of its variance (Liu et al.,
+/// 2020). State: step, exp_avg, exp_avg_sq.
+class RAdam : public GroupedOptimizer<RAdamOptions> {
+ public:
+  using Options = RAdamOptions;
+  RAdam(std::vector<Tensor> parameters, const Options& options)
+      : RAdam(Groups{{std::move(parameters), options}}) {}
+  explicit RAdam(const Groups& groups);
+
+ protected:
+  const char* kind() const override { return "RAdam"; }
+  void update(size_t i, const Tensor& gradient) override;
+};
+
+struct ASGDOptions {
+  double lr = 1e-2, lambd = 1e-4, alpha = 0.75, t0 = 1e6, weight_decay = 0;
+  bool maximize = false;
+};
+
+/// Averaged gradient descent (Polyak and Juditsky, 1992): p = (1 - lambd*eta)*p - eta*g, with
+/// eta = lr/(1 + lambd*lr*t)^alpha, and from step t0 on the mean of all p in ax. State: step, eta,
+/// mu, ax.
+class ASGD : public GroupedOptimizer<ASGDOptions> {
+ public:
+  using Options = ASGDOptions;
+  ASGD(std::vector<Tensor> parameters, const Options& options)
+      : ASGD(Groups{{std::move(parameters), options}}) {}
+  explicit ASGD(const Groups& groups);
+
+ protected:
+  const char* kind() const override { return "ASGD"; }
+  void update(size_t i, const Tensor& gradient) override;
+};
+
+struct AdafactorOptions {
+  double lr = 1e-2, beta2_decay = -0.8;
+  std::optional<double> eps1 = {};
+  double eps2 = 1e-3, d = 1, weight_decay = 0;
+  bool maximize = false;
+};
+
+/// Second moments of matrices by their rows' and columns' means alone, updates of a bounded root
+/// mean square (Shazeer and Stern, 2018), in PyTorch's form: a rate of min(lr, 1/sqrt(t)) times the
+/// parameter's root mean square, at least eps2; decoupled decay. eps1 is F32's epsilon if not
+/// given. State: step, row_var and col_var or, below two axes, variance.
+class Adafactor : public GroupedOptimizer<AdafactorOptions> {
+ public:
+  using Options = AdafactorOptions;
+  /// InvalidArgument for a beta2_decay that is not below 0.
+  Adafactor(std::vector<Tensor> parameters, const Options& options)
+      : Adafactor(Groups{{std::move(parameters), options}}) {}
+  explicit Adafactor(const Groups& groups);
+
+ protected:
+  const char* kind() const override { return "Adafactor"; }
+  void update(size_t i, const Tensor& gradient) override;
+};
+
+struct LAMBOptions {
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-6, weight_decay = 0;
+  bool maximize = false;
+};
+
+/// Adam's direction r = m/(sqrt(v) + eps) + weight_decay*p, bias-corrected, scaled in every tensor
+/// to its own norm: p -= lr * |p|/|r| * r, the ratio 1 where a norm is 0 (You et al., 2020). State:
+/// step, exp_avg, exp_avg_sq.
+class LAMB : public GroupedOptimizer<LAMBOptions> {
+ public:
+  using Options = LAMBOptions;
+  LAMB(std::vector<Tensor> parameters, const Options& options)
+      : LAMB(Groups{{std::move(parameters), options}}) {}
+  explicit LAMB(const Groups& groups);
+
+ protected:
+  const char* kind() const override { return "LAMB"; }
+  void update(size_t i, const Tensor& gradient) override;
+};
+
+struct LARSOptions {
+  double lr = 1e-2, momentum = 0.9, weight_decay = 1e-4;
+  bool nesterov = false;
+  double trust = 1e-3, eps = 0;
+  bool maximize = false;
+};
+
+/// SGD whose gradient g + weight_decay*p is scaled in every tensor by trust * |p| / (|g| +
+/// weight_decay*|p| + eps), by 1 where a norm is 0 (You et al., 2017). State: momentum_buffer.
+class LARS : public GroupedOptimizer<LARSOptions> {
+ public:
+  using Options = LARSOptions;
+  LARS(std::vector<Tensor> parameters, const Options& options)
+      : LARS(Groups{{std::move(parameters), options}}) {}
+  explicit LARS(const Groups& groups);
+
+ protected:
+  const char* kind() const override { return "LARS"; }
+  void update(size_t i, const Tensor& gradient) override;
+};
+
+struct MuonOptions {
+  double lr = 1e-3, weight_decay = 0.1, momentum = 0.95;
+  bool nesterov = true;
+  double eps = 1e-7;
+  int64_t ns_steps = 5;
+  bool maximize = false;
+};
+
+/// The momentum of a matrix, made orthogonal by ns_steps of Newton and Schulz's iteration with
+/// Jordan's coefficients (Jordan et al., 2024), in F32; the rate is multiplied by sqrt(max(1,
+/// rows/columns)); decoupled decay. State: momentum_buffer.
+class Muon : public GroupedOptimizer<MuonOptions> {
+ public:
+  using Options = MuonOptions;
+  /// InvalidArgument for parameters that are no matrices.
+  Muon(std::vector<Tensor> parameters, const Options& options)
+      : Muon(Groups{{std::move(parameters), options}}) {}
+  explicit Muon(const Groups& groups);
+
+ protected:
+  const char* kind() const override { return "Muon"; }
+  void update(size_t i, const Tensor& gradient) override;
+};
+
+struct LionOptions {
+  double lr = 1e-4, beta1 = 0.9, beta2 = 0.99, weight_decay = 0;
+  bool maximize = false;
+};
+
+/// p = (1 - lr*weight_decay)*p - lr*sign(beta1*m + (1 - beta1)*g); m = beta2*m + (1 - beta2)*g
+/// (Chen et al., 2023). State: exp_avg.
+class Lion : public GroupedOptimizer<LionOptions> {
+ public:
+  using Options = LionOptions;
+  Lion(std::vector<Tensor> parameters, const Options& options)
+      : Lion(Groups{{std::move(parameters), options}}) {}
+  explicit Lion(const Groups& groups);
+
+ protected:
+  const char* kind() const override { return "Lion"; }
+  void update(size_t i, const Tensor& gradient) override;
+};
+
+struct LBFGSOptions {
+  double lr = 1;
+  int64_t max_iter = 20, history_size = 100;
+  double tolerance_grad = 1e-7, tolerance_change = 1e-9;
+};
+
+/// Quasi-Newton steps of a fixed rate by the last changes of parameters and gradients (Liu and
+/// Nocedal, 1989), over all parameters as one vector; PyTorch's, without a line search. The host
+/// decides after every evaluation whether to go on, so it is not for a captured function. The
+/// history is in no state: a loaded one begins anew.
+class LBFGS : public Optimizer {
+ public:
+  using Options = LBFGSOptions;
+  /// InvalidArgument for parameters of several devices, and for counts below 1.
+  LBFGS(std::vector<Tensor> parameters, const Options& options);
+  ~LBFGS() override;
+  /// Up to max_iter steps. The closure computes the loss, calls its backward() and returns it; it
+  /// is called once per step, and gradients are cleared before. Returns the first loss.
+  /// InvalidArgument inside a function that a Jit captures.
+  double step(const std::function<Tensor()>& closure);
+
+ protected:
+  const char* kind() const override { return "LBFGS"; }
+  void update(size_t i, const Tensor& gradient) override;
+  void loaded() override;
 
  private:
-  double weight_decay_;
-  bool decay_matrices_only_;
+  struct History;
+  Tensor evaluated(const std::function<Tensor()>& closure, double& loss);
+  bool moved(const Tensor& gradient);
+  void add_to_parameters(const Tensor& direction, double by);
+  Options options_;
+  std::unique_ptr<History> history_;
 };
 
 /// Scales the gradients of all parameters so that their norm together is at most max_norm; returns
@@ -122,87 +375,62 @@ Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm,
 /// Clamps every gradient to -clip_value..clip_value.
 void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value);
 
-/// A learning rate per step, of the rate that the optimizer had. step() writes the next one into
-/// the optimizer's device tensor: call it after Optimizer::step(), outside of captured functions
-/// (InvalidArgument while one is being captured).
-class LRScheduler {
- public:
-  virtual ~LRScheduler() = default;
-  void step();
-  int64_t last_step() const { return at_; }
-  /// As after so many calls of step(): for a scheduler of the same options, made anew before a
-  /// training goes on. Sets the optimizer's rate. InvalidArgument for a negative step.
-  void set_last_step(int64_t step);
-  double get_last_lr() const { return optimizer_.lr_value(); }
-  /// The rate of a step, counted from 0.
-  virtual double rate(int64_t step) const = 0;
-
- protected:
-  explicit LRScheduler(Optimizer& optimizer);
-  // To be called by constructors once rate() works.
-  void start() { optimizer_.set_lr(rate(0)); }
-  double base() const { return base_; }
-
- private:
-  Optimizer& optimizer_;
-  double base_;
-  int64_t at_ = 0;
+/// How a GradScaler changes its scale.
+struct GradScalerOptions {
+  double init_scale = 65536, growth_factor = 2, backoff_factor = 0.5;
+  int64_t growth_interval = 2000;
+  std::string device;  // of the parameters; "" is the default one
 };
 
-/// base * gamma^(step / step_size).
-class StepLR : public LRScheduler {
+/// Losses of F16 scaled up, so that small gradients are not lost, and steps left out whose
+/// gradients are not finite (Micikevicius et al., 2018). The scale is a tensor on the device, so
+/// that all of it works inside a captured function:
+///
+///     scaler.scale(loss).backward();
+///     scaler.step(optimizer, {loss});
+class GradScaler {
  public:
-  StepLR(Optimizer& optimizer, int64_t step_size, double gamma = 0.1);
-  double rate(int64_t step) const override;
+  using Options = GradScalerOptions;
+  /// InvalidArgument for a scale or a factor that is not above 0, and an interval below 1.
+  explicit GradScaler(const Options& options = {});
+  /// The loss times the scale, in F32.
+  Tensor scale(const Tensor& loss) const { return loss.cast(DType::F32) * scale_; }
+  /// Divides an optimizer's gradients by the scale: for clipping before step(), once.
+  /// InvalidArgument if that was done since the last step, and on another device.
+  void unscale_(Optimizer& optimizer);
+  /// unscale_() unless it was done, and Optimizer::step(); parameters and state stay as they are if
+  /// a gradient is infinite or NaN. Then the scale is lowered by backoff_factor, and after
+  /// growth_interval steps without that it grows by growth_factor.
+  void step(Optimizer& optimizer, const std::vector<Tensor>& also = {});
+  double get_scale() const { return scale_.item(); }
+  /// "scale" and "_growth_tracker", PyTorch's names. The tensors are its own.
+  nn::StateDict state_dict() const;
+  void load_state_dict(const nn::StateDict& from) { nn::load_state_dict(state_dict(), from); }
 
  private:
-  int64_t step_size_;
-  double gamma_;
+  Options options_;
+  Tensor scale_, tracker_, finite_;  // finite_: of the gradients that are unscaled, until the step
 };
 
-/// From the base to eta_min along half a cosine of T_max steps (Loshchilov and Hutter, 2017).
-class CosineAnnealingLR : public LRScheduler {
+/// Averages of parameters over the steps of a training: exponential ones (EMA) with a decay, else
+/// equal ones (SWA; Izmailov et al., 2018). Evaluate with them between two calls of swap().
+class AveragedParameters {
  public:
-  CosineAnnealingLR(Optimizer& optimizer, int64_t T_max, double eta_min = 0);
-  double rate(int64_t step) const override;
+  /// InvalidArgument for a decay that is not in 0..1.
+  explicit AveragedParameters(std::vector<Tensor> parameters, std::optional<double> decay = {});
+  /// Takes the parameters in, after Optimizer::step(): average*decay + p*(1 - decay), or the mean
+  /// of all that were taken in; the first ones are the averages. Works inside a captured function.
+  void update();
+  /// Exchanges parameters and averages.
+  void swap();
+  const std::vector<Tensor>& averages() const { return averages_; }
+  /// "n_averaged" and the averages by number. The tensors are its own.
+  nn::StateDict state_dict() const;
+  void load_state_dict(const nn::StateDict& from);
 
  private:
-  int64_t t_max_;
-  double eta_min_;
-};
-
-/// From base * start_factor to base * end_factor in total_iters steps: a warm-up.
-class LinearLR : public LRScheduler {
- public:
-  explicit LinearLR(Optimizer& optimizer, double start_factor = 1.0 / 3, double end_factor = 1,
-                    int64_t total_iters = 5);
-  double rate(int64_t step) const override;
-
- private:
-  double start_, end_;
-  int64_t total_;
-};
-
-/// Up to max_lr and down to almost nothing, along cosines (Smith and Topin, 2019).
-class OneCycleLR : public LRScheduler {
- public:
-  OneCycleLR(Optimizer& optimizer, double max_lr, int64_t total_steps, double pct_start = 0.3,
-             double div_factor = 25, double final_div_factor = 1e4);
-  double rate(int64_t step) const override;
-
- private:
-  double max_, pct_start_, first_, last_;
-  int64_t total_;
-};
-
-/// base * factor(step).
-class LambdaLR : public LRScheduler {
- public:
-  LambdaLR(Optimizer& optimizer, std::function<double(int64_t)> factor);
-  double rate(int64_t step) const override;
-
- private:
-  std::function<double(int64_t)> factor_;
+  std::vector<Tensor> parameters_, averages_, counts_;  // counts by device
+  std::optional<double> decay_;
 };
 
 }  // namespace tuff::optim

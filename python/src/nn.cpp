@@ -1,6 +1,7 @@
 // tuff.nn: layers as they are in C++, their states as dicts of tensors by name.
 #include <tuff/nn.h>
 
+#include "layer_class.h"
 #include "module.h"
 
 namespace tuff::python {
@@ -27,25 +28,34 @@ namespace {
 
 using py::arg;
 
-#define TUFF_LAYER_OPTIONS py::kw_only(), arg("dtype") = DType::F32, arg("device") = ""
-
-template <class Layer>
-py::class_<Layer> layer(py::module_& m, const char* name, const char* doc) {
-  py::class_<Layer> c(m, name, doc);
-  c.def("__call__", [](const Layer& l, const Tensor& x) { return l(x); }, arg("x"));
-  c.def("parameters", &Layer::parameters, "What an optimizer trains, in order of declaration.");
-  c.def(
-      "state_dict", [](const Layer& l) { return dict_of(l.state_dict()); },
-      "All that a checkpoint holds: tensors by name.");
-  return c;
-}
-
-// A tensor of a layer, None if it has none; trained ones may be replaced.
-template <class Layer>
-void tensor_field(py::class_<Layer>& c, const char* name, Tensor Layer::* field) {
-  c.def_property(
-      name, [field](const Layer& l) { return shown(l.*field); },
-      [field](Layer& l, const MaybeTensor& t) { l.*field = given(t); });
+// What python/tuff/_module.py builds its layers around.
+void bind_module(py::module_& m) {
+  py::class_<nn::Module>(m, "Module", "A layer as it is in C++.")
+      .def(
+          "tensors",
+          [](const nn::Module& l) {
+            py::list out;
+            for (const nn::NamedTensor& t : l.tensors())
+              out.append(py::make_tuple(t.name, shown(t.tensor), t.trained));
+            return out;
+          },
+          "(name, tensor or None, whether it is a parameter) of its own ones.")
+      .def(
+          "set_tensor",
+          [](nn::Module& l, const std::string& name, const MaybeTensor& t) {
+            l.set_tensor(name, given(t));
+          },
+          arg("name"), arg("tensor"), "Puts a tensor in the place of its own one.")
+      .def(
+          "parts",
+          [](const py::object& self) {
+            py::list out;
+            for (const auto& [name, part] : self.cast<nn::Module&>().named_children())
+              out.append(py::make_tuple(
+                  name, py::cast(part, py::return_value_policy::reference_internal, self)));
+            return out;
+          },
+          "(name, layer) of the layers inside.");
 }
 
 void bind_linear(py::module_& m) {
@@ -58,8 +68,6 @@ void bind_linear(py::module_& m) {
           return nn::Linear(weight, given(bias));
         }),
         arg("weight"), arg("bias") = py::none());
-  tensor_field(c, "weight", &nn::Linear::weight);
-  tensor_field(c, "bias", &nn::Linear::bias);
 }
 
 void bind_conv2d(py::module_& m) {
@@ -78,8 +86,45 @@ void bind_conv2d(py::module_& m) {
         }),
         arg("weight"), arg("bias") = py::none(), arg("stride") = IntPair(1),
         arg("padding") = IntPair(0), arg("dilation") = IntPair(1), arg("groups") = 1);
-  tensor_field(c, "weight", &nn::Conv2d::weight);
-  tensor_field(c, "bias", &nn::Conv2d::bias);
+}
+
+void bind_conv1d(py::module_& m) {
+  auto c = layer<nn::Conv1d>(m, "Conv1d", "weight (out, in/groups, K).");
+  c.def(py::init([](int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t padding,
+                    bool bias, int64_t dilation, int64_t groups, DType t,
+                    const std::string& device) {
+          return nn::Conv1d(in, out, kernel, stride, padding, bias, {t, device}, dilation, groups);
+        }),
+        arg("in_channels"), arg("out_channels"), arg("kernel"), arg("stride") = 1,
+        arg("padding") = 0, arg("bias") = true, arg("dilation") = 1, arg("groups") = 1,
+        TUFF_LAYER_OPTIONS);
+  c.def(py::init([](const Tensor& weight, const MaybeTensor& bias, int64_t stride,
+                    int64_t padding, int64_t dilation, int64_t groups) {
+          return nn::Conv1d(weight, given(bias), stride, padding, dilation, groups);
+        }),
+        arg("weight"), arg("bias") = py::none(), arg("stride") = 1, arg("padding") = 0,
+        arg("dilation") = 1, arg("groups") = 1);
+}
+
+void bind_part_norms(py::module_& m) {
+  layer<nn::GroupNorm>(m, "GroupNorm", "Of (N, C, ...), per group of channels.")
+      .def(py::init([](int64_t groups, int64_t channels, double eps, bool affine, DType t,
+                       const std::string& device) {
+             return nn::GroupNorm(groups, channels, eps, affine, {t, device});
+           }),
+           arg("groups"), arg("channels"), arg("eps") = 1e-5, arg("affine") = true,
+           TUFF_LAYER_OPTIONS);
+  layer<nn::InstanceNorm>(m, "InstanceNorm", "Of (N, C, ...), per sample and channel.")
+      .def(py::init([](int64_t features, double eps, bool affine, DType t,
+                       const std::string& device) {
+             return nn::InstanceNorm(features, eps, affine, {t, device});
+           }),
+           arg("features"), arg("eps") = 1e-5, arg("affine") = false, TUFF_LAYER_OPTIONS);
+  layer<nn::LayerNorm2d>(m, "LayerNorm2d", "Over the channels of (N, C, H, W) at every place.")
+      .def(py::init([](int64_t channels, double eps, DType t, const std::string& device) {
+             return nn::LayerNorm2d(channels, eps, {t, device});
+           }),
+           arg("channels"), arg("eps") = 1e-6, TUFF_LAYER_OPTIONS);
 }
 
 void bind_norms(py::module_& m) {
@@ -90,10 +135,6 @@ void bind_norms(py::module_& m) {
             }),
             arg("features"), arg("eps") = 1e-5, arg("momentum") = 0.1, arg("affine") = true,
             TUFF_LAYER_OPTIONS);
-  tensor_field(batch, "weight", &nn::BatchNorm::weight);
-  tensor_field(batch, "bias", &nn::BatchNorm::bias);
-  tensor_field(batch, "running_mean", &nn::BatchNorm::running_mean);
-  tensor_field(batch, "running_var", &nn::BatchNorm::running_var);
 
   auto layer_norm = layer<nn::LayerNorm>(m, "LayerNorm", "Over the last axis.");
   layer_norm.def(py::init([](int64_t features, double eps, DType t, const std::string& device) {
@@ -101,8 +142,6 @@ void bind_norms(py::module_& m) {
                  }),
                  arg("features"), arg("eps") = 1e-5, TUFF_LAYER_OPTIONS);
   layer_norm.def(py::init<Tensor, Tensor, double>(), arg("weight"), arg("bias"), arg("eps") = 1e-5);
-  tensor_field(layer_norm, "weight", &nn::LayerNorm::weight);
-  tensor_field(layer_norm, "bias", &nn::LayerNorm::bias);
 
   auto rms = layer<nn::RMSNorm>(m, "RMSNorm", "x / sqrt(mean(x^2) + eps) over the last axis.");
   rms.def(
@@ -111,17 +150,26 @@ void bind_norms(py::module_& m) {
       }),
       arg("features"), arg("eps") = py::none(), TUFF_LAYER_OPTIONS);
   rms.def(py::init<Tensor, std::optional<double>>(), arg("weight"), arg("eps") = py::none());
-  tensor_field(rms, "weight", &nn::RMSNorm::weight);
 }
 
 void bind_embedding(py::module_& m) {
+  using Row = std::optional<int64_t>;
   auto c = layer<nn::Embedding>(m, "Embedding", "weight (count, features), standard normal.");
-  c.def(py::init([](int64_t count, int64_t features, DType t, const std::string& device) {
-          return nn::Embedding(count, features, {t, device});
+  c.def(py::init([](int64_t count, int64_t features, Row padding_idx, DType t,
+                    const std::string& device) {
+          return nn::Embedding(count, features, {t, device}, padding_idx);
         }),
-        arg("count"), arg("features"), TUFF_LAYER_OPTIONS);
-  c.def(py::init<Tensor>(), arg("weight"));
-  tensor_field(c, "weight", &nn::Embedding::weight);
+        arg("count"), arg("features"), arg("padding_idx") = py::none(), TUFF_LAYER_OPTIONS);
+  c.def(py::init<Tensor, Row>(), arg("weight"), arg("padding_idx") = py::none());
+  auto bag = layer<nn::EmbeddingBag>(m, "EmbeddingBag", "Rows of (bags, length) put together.");
+  bag.def(py::init([](int64_t count, int64_t features, const std::string& mode, Row padding_idx,
+                      DType t, const std::string& device) {
+            return nn::EmbeddingBag(count, features, mode, {t, device}, padding_idx);
+          }),
+          arg("count"), arg("features"), arg("mode") = "mean", arg("padding_idx") = py::none(),
+          TUFF_LAYER_OPTIONS);
+  bag.def(py::init<Tensor, std::string, Row>(), arg("weight"), arg("mode") = "mean",
+          arg("padding_idx") = py::none());
   layer<nn::Dropout>(m, "Dropout", "Zeroes with probability p; only in training mode.")
       .def(py::init<double>(), arg("p") = 0.5)
       .def_readonly("p", &nn::Dropout::p);
@@ -129,47 +177,100 @@ void bind_embedding(py::module_& m) {
 
 void bind_attention(py::module_& m) {
   using Attention = nn::MultiHeadAttention;
-  py::class_<Attention> c(m, "MultiHeadAttention",
+  LayerClass<Attention> c(m, "MultiHeadAttention",
                           "Queries, keys and values (batch, time, features) projected, attended "
                           "in `heads` parts and projected back.");
-  c.def(py::init([](int64_t features, int64_t heads, double dropout, bool bias, DType t,
-                    const std::string& device) {
-          return Attention(features, heads, dropout, bias, {t, device});
+  using Features = std::optional<int64_t>;
+  c.def(py::init([](int64_t features, int64_t heads, double dropout, bool bias, Features kdim,
+                    Features vdim, DType t, const std::string& device) {
+          return Attention(features, heads, dropout, bias, {t, device}, kdim, vdim);
         }),
         arg("features"), arg("heads"), arg("dropout") = 0.0, arg("bias") = true,
-        TUFF_LAYER_OPTIONS);
+        arg("kdim") = py::none(), arg("vdim") = py::none(), TUFF_LAYER_OPTIONS);
   c.def(
       "__call__",
       [](const Attention& l, const Tensor& query, const MaybeTensor& key, const MaybeTensor& value,
-         const MaybeTensor& mask, bool is_causal) {
-        return l(query, key.value_or(query), value.value_or(query), given(mask), is_causal);
+         const MaybeTensor& mask, bool is_causal, const MaybeTensor& padding, bool need_weights,
+         bool average) -> py::object {
+        const Tensor k = key.value_or(query), v = value.value_or(query);
+        if (!need_weights)
+          return py::cast(l(query, k, v, given(mask), is_causal, given(padding)));
+        return py::cast(
+            l.with_weights(query, k, v, given(mask), is_causal, given(padding), average));
       },
       arg("query"), arg("key") = py::none(), arg("value") = py::none(),
-      arg("attn_mask") = py::none(), arg("is_causal") = false);
-  c.def("parameters", &Attention::parameters);
-  c.def("state_dict", [](const Attention& l) { return dict_of(l.state_dict()); });
-  tensor_field(c, "in_proj_weight", &Attention::in_proj_weight);
-  tensor_field(c, "in_proj_bias", &Attention::in_proj_bias);
-  c.def_readonly("out_proj", &Attention::out_proj);
+      arg("attn_mask") = py::none(), arg("is_causal") = false,
+      arg("key_padding_mask") = py::none(), arg("need_weights") = false,
+      arg("average_attn_weights") = true);
+}
+
+void bind_shapes(py::module_& m) {
+  layer<nn::Identity>(m, "Identity", "What it is given.").def(py::init<>());
+  layer<nn::Flatten>(m, "Flatten", "The axes from start_dim to end_dim as one.")
+      .def(py::init<int64_t, int64_t>(), arg("start_dim") = 1, arg("end_dim") = -1);
+  layer<nn::MaxPool2d>(m, "MaxPool2d", "Tensor.max_pool2d().")
+      .def(py::init([](IntPair kernel, std::optional<IntPair> stride, IntPair padding,
+                       IntPair dilation, bool ceil_mode) {
+             return nn::MaxPool2d(kernel, stride.value_or(IntPair()), padding, dilation, ceil_mode);
+           }),
+           arg("kernel"), arg("stride") = py::none(), arg("padding") = IntPair(0),
+           arg("dilation") = IntPair(1), arg("ceil_mode") = false);
+  layer<nn::AvgPool2d>(m, "AvgPool2d", "Tensor.avg_pool2d().")
+      .def(py::init([](IntPair kernel, std::optional<IntPair> stride, IntPair padding,
+                       bool ceil_mode, bool count_include_pad) {
+             return nn::AvgPool2d(kernel, stride.value_or(IntPair()), padding, ceil_mode,
+                                  count_include_pad);
+           }),
+           arg("kernel"), arg("stride") = py::none(), arg("padding") = IntPair(0),
+           arg("ceil_mode") = false, arg("count_include_pad") = true);
+  layer<nn::AdaptiveAvgPool2d>(m, "AdaptiveAvgPool2d", "Means over `output` equal windows.")
+      .def(py::init<IntPair>(), arg("output"));
+}
+
+void bind_activations(py::module_& m) {
+  layer<nn::ReLU>(m, "ReLU", "max(x, 0)").def(py::init<>());
+  layer<nn::ReLU6>(m, "ReLU6", "min(max(x, 0), 6)").def(py::init<>());
+  layer<nn::LeakyReLU>(m, "LeakyReLU", "x where it is above 0, else negative_slope * x.")
+      .def(py::init<double>(), arg("negative_slope") = 0.01);
+  layer<nn::GELU>(m, "GELU", "x * Phi(x); approximate \"none\" or \"tanh\".")
+      .def(py::init<std::string>(), arg("approximate") = "none");
+  layer<nn::SiLU>(m, "SiLU", "x * sigmoid(x)").def(py::init<>());
+  layer<nn::Sigmoid>(m, "Sigmoid", "1 / (1 + exp(-x))").def(py::init<>());
+  layer<nn::Tanh>(m, "Tanh", "The hyperbolic tangent.").def(py::init<>());
+  layer<nn::Softplus>(m, "Softplus", "log(1 + exp(beta x)) / beta")
+      .def(py::init<double, double>(), arg("beta") = 1.0, arg("threshold") = 20.0);
+  layer<nn::Softmax>(m, "Softmax", "Along one axis.").def(py::init<int64_t>(), arg("dim") = -1);
+  layer<nn::LogSoftmax>(m, "LogSoftmax", "Along one axis.")
+      .def(py::init<int64_t>(), arg("dim") = -1);
 }
 
 }  // namespace
 
 void bind_nn(py::module_& parent) {
   py::module_ m = parent.def_submodule("nn", "Layers: parameters with a call operator.");
+  bind_module(m);
   bind_linear(m);
   bind_conv2d(m);
+  bind_conv1d(m);
   bind_norms(m);
+  bind_part_norms(m);
   bind_embedding(m);
   bind_attention(m);
+  bind_shapes(m);
+  bind_activations(m);
+  bind_recurrent(m);
   m.def(
       "load_state_dict",
-      [](const py::dict& into, const py::dict& values) {
+      [](const py::dict& into, const py::dict& values, bool strict) {
         const nn::StateDict to = state_from(into), from = state_from(values);
-        nn::load_state_dict(to, from);
+        const nn::LoadReport report = nn::load_state_dict(to, from, strict);
+        return py::make_tuple(report.missing_keys, report.unexpected_keys);
       },
-      arg("into"), arg("values"),
-      "Assigns values by name and realizes them; what is missing or too much is named.");
+      arg("into"), arg("values"), arg("strict") = true,
+      "Assigns values by name and realizes them. What is missing or too much is named: by an error "
+      "if strict, else by the result.");
+  m.def("convert_", &nn::convert_, arg("tensors"), arg("dtype") = DType::Void, arg("device") = "",
+        "Gives tensors another dtype (floats alone) and another device, in place.");
 }
 
 }  // namespace tuff::python

@@ -4,6 +4,7 @@ from os import PathLike
 from typing import Any, Callable, Generic, Iterator, Mapping, Sequence, TypeVar, overload
 
 from . import digits as digits
+from . import data as data
 from . import nn as nn
 from . import optim as optim
 

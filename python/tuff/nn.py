@@ -1,36 +1,236 @@
-"""Layers: parameters with a call operator, initialized as PyTorch does."""
-from ._tuff.nn import (  # noqa: F401
-    BatchNorm, Conv2d, Dropout, Embedding, LayerNorm, Linear, MultiHeadAttention, RMSNorm,
+"""Layers: modules with a call operator, initialized as PyTorch does."""
+from ._layer import _Layer
+from ._module import (  # noqa: F401
+    Function, HookHandle, LoadReport, Module, ModuleDict, ModuleList, Parameter, Sequential,
     load_state_dict,
 )
+from ._tuff import Tensor as _Tensor, nn as _nn
+from ._tuff.nn import convert_  # noqa: F401
 
 
-class Sequential:
-    """Layers and functions of one tensor, one after the other."""
+class Linear(_Layer):
+    """y = x @ weight.T + bias; weight (out, in)."""
+    _core_class = _nn.Linear
+    weight: _Tensor
+    bias: _Tensor | None
 
-    def __init__(self, *layers):
-        self.layers = list(layers)
 
-    def append(self, layer):
-        self.layers.append(layer)
-        return self
+class Conv2d(_Layer):
+    """weight (out, in/groups, KH, KW)."""
+    _core_class = _nn.Conv2d
+    weight: _Tensor
+    bias: _Tensor | None
 
-    def __call__(self, x):
-        for layer in self.layers:
-            x = layer(x)
-        return x
 
-    def __len__(self):
-        return len(self.layers)
+class Conv1d(_Layer):
+    """(N, C, L) by weight (out, in/groups, K)."""
+    _core_class = _nn.Conv1d
+    weight: _Tensor
+    bias: _Tensor | None
 
-    def __getitem__(self, index):
-        return self.layers[index]
 
-    def parameters(self):
-        return [p for layer in self.layers if hasattr(layer, "parameters")
-                for p in layer.parameters()]
+class BatchNorm(_Layer):
+    """Of (N, C, ...), per channel: in training mode with the batch's statistics, which also move the
+    running ones, else with those."""
+    _core_class = _nn.BatchNorm
+    weight: _Tensor | None
+    bias: _Tensor | None
+    running_mean: _Tensor
+    running_var: _Tensor
 
-    def state_dict(self):
-        """Names begin with the layer's number."""
-        return {f"{i}.{name}": tensor for i, layer in enumerate(self.layers)
-                if hasattr(layer, "state_dict") for name, tensor in layer.state_dict().items()}
+
+BatchNorm1d = BatchNorm2d = BatchNorm3d = BatchNorm
+
+
+class LayerNorm(_Layer):
+    """Over the last axis."""
+    _core_class = _nn.LayerNorm
+    weight: _Tensor
+    bias: _Tensor
+
+
+class RMSNorm(_Layer):
+    """x / sqrt(mean(x^2) + eps) over the last axis."""
+    _core_class = _nn.RMSNorm
+    weight: _Tensor
+
+
+class GroupNorm(_Layer):
+    """(N, C, ...) with the mean and variance of each of `groups` parts of the channels."""
+    _core_class = _nn.GroupNorm
+    weight: _Tensor | None
+    bias: _Tensor | None
+
+
+class InstanceNorm(_Layer):
+    """(N, C, ...) with the mean and variance of every channel of every sample."""
+    _core_class = _nn.InstanceNorm
+    weight: _Tensor | None
+    bias: _Tensor | None
+
+
+InstanceNorm1d = InstanceNorm2d = InstanceNorm3d = InstanceNorm
+
+
+class LayerNorm2d(_Layer):
+    """LayerNorm over the channels of (N, C, H, W) at every place."""
+    _core_class = _nn.LayerNorm2d
+    weight: _Tensor
+    bias: _Tensor
+
+
+class Embedding(_Layer):
+    """weight (count, features), standard normal; the row of padding_idx is 0 and gets no gradient."""
+    _core_class = _nn.Embedding
+    weight: _Tensor
+
+
+class EmbeddingBag(_Layer):
+    """Rows of weight (count, features) picked by integers (bags, length), and their sum, mean or max
+    over each bag; those of padding_idx count for nothing."""
+    _core_class = _nn.EmbeddingBag
+    weight: _Tensor
+
+
+class Dropout(_Layer):
+    """Zeroes with probability p and scales the rest; only in training mode."""
+    _core_class = _nn.Dropout
+    p: float
+
+
+class MultiHeadAttention(_Layer):
+    """Queries, keys and values (batch, time, features) projected, attended in `heads` parts and
+    projected back. attn_mask: true attends, or added; key_padding_mask (batch, keys): true is ignored.
+    With need_weights the result is a pair. out_proj is computed inside: hooks of its own are not
+    called."""
+    _core_class = _nn.MultiHeadAttention
+    _part_classes = {"out_proj": Linear}
+    in_proj_weight: _Tensor | None
+    q_proj_weight: _Tensor | None
+    k_proj_weight: _Tensor | None
+    v_proj_weight: _Tensor | None
+    in_proj_bias: _Tensor | None
+    out_proj: Linear
+
+
+class Identity(_Layer):
+    """What it is given."""
+    _core_class = _nn.Identity
+
+
+class Flatten(_Layer):
+    """The axes from start_dim to end_dim as one."""
+    _core_class = _nn.Flatten
+
+
+class MaxPool2d(_Layer):
+    """Tensor.max_pool2d()."""
+    _core_class = _nn.MaxPool2d
+
+
+class AvgPool2d(_Layer):
+    """Tensor.avg_pool2d()."""
+    _core_class = _nn.AvgPool2d
+
+
+class AdaptiveAvgPool2d(_Layer):
+    """Means of (..., H, W) over as many equal windows as `output` says, which has to divide H and W."""
+    _core_class = _nn.AdaptiveAvgPool2d
+
+
+class ReLU(_Layer):
+    """max(x, 0)"""
+    _core_class = _nn.ReLU
+
+
+class ReLU6(_Layer):
+    """min(max(x, 0), 6)"""
+    _core_class = _nn.ReLU6
+
+
+class LeakyReLU(_Layer):
+    """x where it is above 0, else negative_slope * x."""
+    _core_class = _nn.LeakyReLU
+
+
+class GELU(_Layer):
+    """x * Phi(x); approximate "none" or "tanh"."""
+    _core_class = _nn.GELU
+
+
+class SiLU(_Layer):
+    """x * sigmoid(x)"""
+    _core_class = _nn.SiLU
+
+
+class Sigmoid(_Layer):
+    """1 / (1 + exp(-x))"""
+    _core_class = _nn.Sigmoid
+
+
+class Tanh(_Layer):
+    """The hyperbolic tangent."""
+    _core_class = _nn.Tanh
+
+
+class Softplus(_Layer):
+    """log(1 + exp(beta x)) / beta"""
+    _core_class = _nn.Softplus
+
+
+class Softmax(_Layer):
+    """Along one axis."""
+    _core_class = _nn.Softmax
+
+
+class LogSoftmax(_Layer):
+    """Along one axis."""
+    _core_class = _nn.LogSoftmax
+
+
+class RNNCell(_Layer):
+    """h' = tanh(W x + b + V h + c), or relu."""
+    _core_class = _nn.RNNCell
+    weight_ih: _Tensor
+    weight_hh: _Tensor
+    bias_ih: _Tensor | None
+    bias_hh: _Tensor | None
+
+
+class LSTMCell(_Layer):
+    """One step of an LSTM: cell(x, (h, c)) is (h', c')."""
+    _core_class = _nn.LSTMCell
+    weight_ih: _Tensor
+    weight_hh: _Tensor
+    bias_ih: _Tensor | None
+    bias_hh: _Tensor | None
+
+
+class GRUCell(_Layer):
+    """One step of a GRU: cell(x, h) is h'."""
+    _core_class = _nn.GRUCell
+    weight_ih: _Tensor
+    weight_hh: _Tensor
+    bias_ih: _Tensor | None
+    bias_hh: _Tensor | None
+
+
+class RNN(_Layer):
+    """RNNCells over a sequence (time, batch, features), or (batch, time, features) if batch_first:
+    (output, h). The steps are unrolled: compile time grows with their number."""
+    _core_class = _nn.RNN
+
+
+class LSTM(_Layer):
+    """LSTMCells over a sequence, as RNN: (output, (h, c))."""
+    _core_class = _nn.LSTM
+
+
+class GRU(_Layer):
+    """GRUCells over a sequence, as RNN: (output, h)."""
+    _core_class = _nn.GRU
+
+
+from ._transformer import (  # noqa: E402,F401
+    TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer,
+)

@@ -1,34 +1,131 @@
 """Types of tuff.nn."""
-from typing import Any, Callable, overload
+from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, overload
 
 from . import DTypeLike, Pair, Tensor
 
 
-class _State:
-    def parameters(self) -> list[Tensor]: ...
-    def state_dict(self) -> dict[str, Tensor]: ...
+class LoadReport(NamedTuple):
+    missing_keys: list[str]
+    unexpected_keys: list[str]
 
 
-class _Layer(_State):
-    def __call__(self, x: Tensor) -> Tensor: ...
+class HookHandle:
+    def remove(self) -> None: ...
 
 
-class _Weighted(_Layer):
+class Module:
+    @property
+    def training(self) -> bool: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def __getattr__(self, name: str) -> Any: ...
+    def add_module(self, name: str, module: Module | None) -> None: ...
+    def apply(self, f: Callable[[Module], Any]) -> Module: ...
+    def bfloat16(self) -> Module: ...
+    def buffers(self, recurse: bool = True) -> list[Tensor]: ...
+    def children(self) -> list[Module]: ...
+    def double(self) -> Module: ...
+    def eval(self) -> Module: ...
+    def extra_repr(self) -> str: ...
+    def float(self) -> Module: ...
+    def forward(self, *args: Any, **kwargs: Any) -> Any: ...
+    def get_parameter(self, target: str) -> Tensor: ...
+    def get_submodule(self, target: str) -> Module: ...
+    def half(self) -> Module: ...
+    def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True) -> LoadReport: ...
+    def modules(self) -> list[Module]: ...
+    def named_buffers(self, prefix: str = '', recurse: bool = True) -> list[tuple[str, Tensor]]: ...
+    def named_children(self) -> list[tuple[str, Module]]: ...
+    def named_modules(self, prefix: str = '') -> list[tuple[str, Module]]: ...
+    def named_parameters(self, prefix: str = '', recurse: bool = True) -> list[tuple[str, Tensor]]: ...
+    def parameters(self, recurse: bool = True) -> list[Tensor]: ...
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None: ...
+    def register_forward_hook(self, hook: Callable[[Any, tuple, Any], Any]) -> HookHandle: ...
+    def register_forward_pre_hook(self, hook: Callable[[Any, tuple], Any]) -> HookHandle: ...
+    def register_module(self, name: str, module: Module | None) -> None: ...
+    def register_parameter(self, name: str, parameter: Tensor | None) -> None: ...
+    def requires_grad_(self, requires_grad: bool = True) -> Module: ...
+    def state_dict(self, prefix: str = '') -> dict[str, Tensor]: ...
+    def to(self, *args: DTypeLike, device: str = '', dtype: DTypeLike | None = None) -> Module: ...
+    def train(self, mode: bool = True) -> Module: ...
+    def zero_grad(self) -> None: ...
+
+
+class Function(Module):
+    function: Callable[..., Any]
+    def __init__(self, function: Callable[..., Any]) -> None: ...
+    def extra_repr(self) -> str: ...
+    def forward(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+class ModuleList(Module):
+    def __init__(self, modules: Iterable[Callable[..., Any]] = ()) -> None: ...
+    def __delitem__(self, index: int | slice) -> None: ...
+    def __getitem__(self, index: int | slice) -> Any: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __len__(self) -> int: ...
+    def __setitem__(self, index: int, module: Callable[..., Any]) -> None: ...
+    def append(self, module: Callable[..., Any]) -> ModuleList: ...
+    def extend(self, modules: Iterable[Callable[..., Any]]) -> ModuleList: ...
+    def insert(self, index: int, module: Callable[..., Any]) -> ModuleList: ...
+
+
+class Sequential(ModuleList):
+    def __init__(self, *layers: Callable[[Tensor], Tensor]) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+
+class ModuleDict(Module):
+    def __init__(self, modules: Mapping[str, Callable[..., Any]] = ()) -> None: ...
+    def __contains__(self, name: str) -> bool: ...
+    def __delitem__(self, name: str) -> None: ...
+    def __getitem__(self, name: str) -> Any: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
+    def __setitem__(self, name: str, module: Callable[..., Any]) -> None: ...
+    def items(self) -> Iterable[tuple[str, Any]]: ...
+    def keys(self) -> Iterable[str]: ...
+    def update(self, modules: Mapping[str, Callable[..., Any]]) -> ModuleDict: ...
+    def values(self) -> Iterable[Any]: ...
+
+
+class AdaptiveAvgPool2d(Module):
+    def __init__(self, output: Pair) -> None: ...
+
+
+class AvgPool2d(Module):
+    def __init__(self, kernel: Pair, stride: Pair | None = None, padding: Pair = (0, 0),
+                 ceil_mode: bool = False, count_include_pad: bool = True) -> None: ...
+
+
+class BatchNorm(Module):
     weight: Tensor | None
-
-
-class _Biased(_Weighted):
     bias: Tensor | None
-
-
-class BatchNorm(_Biased):
-    running_mean: Tensor | None
-    running_var: Tensor | None
+    running_mean: Tensor
+    running_var: Tensor
     def __init__(self, features: int, eps: float = 1e-05, momentum: float = 0.1,
                  affine: bool = True, *, dtype: DTypeLike = ..., device: str = '') -> None: ...
 
 
-class Conv2d(_Biased):
+BatchNorm1d = BatchNorm
+BatchNorm2d = BatchNorm
+BatchNorm3d = BatchNorm
+
+
+class Conv1d(Module):
+    weight: Tensor
+    bias: Tensor | None
+    @overload
+    def __init__(self, in_channels: int, out_channels: int, kernel: int, stride: int = 1,
+                 padding: int = 0, bias: bool = True, dilation: int = 1, groups: int = 1, *,
+                 dtype: DTypeLike = ..., device: str = '') -> None: ...
+    @overload
+    def __init__(self, weight: Tensor, bias: Tensor | None = None, stride: int = 1,
+                 padding: int = 0, dilation: int = 1, groups: int = 1) -> None: ...
+
+
+class Conv2d(Module):
+    weight: Tensor
+    bias: Tensor | None
     @overload
     def __init__(self, in_channels: int, out_channels: int, kernel: Pair, stride: Pair = (1, 1),
                  padding: Pair = (0, 0), bias: bool = True, dilation: Pair = (1, 1),
@@ -38,21 +135,83 @@ class Conv2d(_Biased):
                  padding: Pair = (0, 0), dilation: Pair = (1, 1), groups: int = 1) -> None: ...
 
 
-class Dropout(_Layer):
-    @property
-    def p(self) -> float: ...
+class Dropout(Module):
+    p: float
     def __init__(self, p: float = 0.5) -> None: ...
 
 
-class Embedding(_Weighted):
+class Embedding(Module):
+    weight: Tensor
     @overload
-    def __init__(self, count: int, features: int, *, dtype: DTypeLike = ...,
+    def __init__(self, count: int, features: int, padding_idx: int | None = None, *,
+                 dtype: DTypeLike = ..., device: str = '') -> None: ...
+    @overload
+    def __init__(self, weight: Tensor, padding_idx: int | None = None) -> None: ...
+
+
+class EmbeddingBag(Module):
+    weight: Tensor
+    @overload
+    def __init__(self, count: int, features: int, mode: str = 'mean',
+                 padding_idx: int | None = None, *, dtype: DTypeLike = ...,
                  device: str = '') -> None: ...
     @overload
-    def __init__(self, weight: Tensor) -> None: ...
+    def __init__(self, weight: Tensor, mode: str = 'mean',
+                 padding_idx: int | None = None) -> None: ...
 
 
-class LayerNorm(_Biased):
+class GRU(Module):
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, *,
+                 dtype: DTypeLike = ..., device: str = '') -> None: ...
+
+
+class GRUCell(Module):
+    weight_ih: Tensor
+    weight_hh: Tensor
+    bias_ih: Tensor | None
+    bias_hh: Tensor | None
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, *,
+                 dtype: DTypeLike = ..., device: str = '') -> None: ...
+
+
+class GroupNorm(Module):
+    weight: Tensor | None
+    bias: Tensor | None
+    def __init__(self, groups: int, channels: int, eps: float = 1e-05, affine: bool = True, *,
+                 dtype: DTypeLike = ..., device: str = '') -> None: ...
+
+
+class InstanceNorm(Module):
+    weight: Tensor | None
+    bias: Tensor | None
+    def __init__(self, features: int, eps: float = 1e-05, affine: bool = False, *,
+                 dtype: DTypeLike = ..., device: str = '') -> None: ...
+
+
+InstanceNorm1d = InstanceNorm
+InstanceNorm2d = InstanceNorm
+InstanceNorm3d = InstanceNorm
+
+
+class LSTM(Module):
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, *,
+                 dtype: DTypeLike = ..., device: str = '') -> None: ...
+
+
+class LSTMCell(Module):
+    weight_ih: Tensor
+    weight_hh: Tensor
+    bias_ih: Tensor | None
+    bias_hh: Tensor | None
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, *,
+                 dtype: DTypeLike = ..., device: str = '') -> None: ...
+
+
+class LayerNorm(Module):
+    weight: Tensor
+    bias: Tensor
     @overload
     def __init__(self, features: int, eps: float = 1e-05, *, dtype: DTypeLike = ...,
                  device: str = '') -> None: ...
@@ -60,7 +219,16 @@ class LayerNorm(_Biased):
     def __init__(self, weight: Tensor, bias: Tensor, eps: float = 1e-05) -> None: ...
 
 
-class Linear(_Biased):
+class LayerNorm2d(Module):
+    weight: Tensor
+    bias: Tensor
+    def __init__(self, channels: int, eps: float = 1e-06, *, dtype: DTypeLike = ...,
+                 device: str = '') -> None: ...
+
+
+class Linear(Module):
+    weight: Tensor
+    bias: Tensor | None
     @overload
     def __init__(self, in_features: int, out_features: int, bias: bool = True, *,
                  dtype: DTypeLike = ..., device: str = '') -> None: ...
@@ -68,18 +236,20 @@ class Linear(_Biased):
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None: ...
 
 
-class MultiHeadAttention(_State):
-    in_proj_bias: Tensor | None
+class MultiHeadAttention(Module):
     in_proj_weight: Tensor | None
-    @property
-    def out_proj(self) -> Linear: ...
-    def __call__(self, query: Tensor, key: Tensor | None = None, value: Tensor | None = None,
-                 attn_mask: Tensor | None = None, is_causal: bool = False) -> Tensor: ...
-    def __init__(self, features: int, heads: int, dropout: float = 0.0, bias: bool = True, *,
-                 dtype: DTypeLike = ..., device: str = '') -> None: ...
+    q_proj_weight: Tensor | None
+    k_proj_weight: Tensor | None
+    v_proj_weight: Tensor | None
+    in_proj_bias: Tensor | None
+    out_proj: Linear
+    def __init__(self, features: int, heads: int, dropout: float = 0.0, bias: bool = True,
+                 kdim: int | None = None, vdim: int | None = None, *, dtype: DTypeLike = ...,
+                 device: str = '') -> None: ...
 
 
-class RMSNorm(_Weighted):
+class RMSNorm(Module):
+    weight: Tensor
     @overload
     def __init__(self, features: int, eps: float | None = None, *, dtype: DTypeLike = ...,
                  device: str = '') -> None: ...
@@ -87,12 +257,132 @@ class RMSNorm(_Weighted):
     def __init__(self, weight: Tensor, eps: float | None = None) -> None: ...
 
 
-def load_state_dict(into: dict[str, Tensor], values: dict[str, Tensor]) -> None: ...
+class Flatten(Module):
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None: ...
 
 
-class Sequential(_Layer):
-    layers: list[Callable[[Tensor], Tensor]]
-    def __init__(self, *layers: Callable[[Tensor], Tensor]) -> None: ...
-    def append(self, layer: Callable[[Tensor], Tensor]) -> Sequential: ...
-    def __len__(self) -> int: ...
-    def __getitem__(self, index: int) -> Any: ...
+class GELU(Module):
+    def __init__(self, approximate: str = 'none') -> None: ...
+
+
+class Identity(Module): ...
+
+
+class LeakyReLU(Module):
+    def __init__(self, negative_slope: float = 0.01) -> None: ...
+
+
+class LogSoftmax(Module):
+    def __init__(self, dim: int = -1) -> None: ...
+
+
+class MaxPool2d(Module):
+    def __init__(self, kernel: Pair, stride: Pair | None = None, padding: Pair = (0, 0),
+                 dilation: Pair = (1, 1), ceil_mode: bool = False) -> None: ...
+
+
+class RNN(Module):
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1,
+                 nonlinearity: str = 'tanh', bias: bool = True, batch_first: bool = False,
+                 dropout: float = 0.0, bidirectional: bool = False, *, dtype: DTypeLike = ...,
+                 device: str = '') -> None: ...
+
+
+class RNNCell(Module):
+    weight_ih: Tensor
+    weight_hh: Tensor
+    bias_ih: Tensor | None
+    bias_hh: Tensor | None
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True,
+                 nonlinearity: str = 'tanh', *, dtype: DTypeLike = ...,
+                 device: str = '') -> None: ...
+
+
+class ReLU(Module): ...
+
+
+class ReLU6(Module): ...
+
+
+class SiLU(Module): ...
+
+
+class Sigmoid(Module): ...
+
+
+class Softmax(Module):
+    def __init__(self, dim: int = -1) -> None: ...
+
+
+class Softplus(Module):
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None: ...
+
+
+class Tanh(Module): ...
+
+
+class TransformerDecoder(Module):
+    layers: ModuleList
+    norm: LayerNorm | None
+    def __init__(self, features: int, heads: int, num_layers: int, norm: bool = False,
+                 **options: Any) -> None: ...
+    def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None,
+                memory_mask: Tensor | None = None, tgt_is_causal: bool = False,
+                tgt_key_padding_mask: Tensor | None = None,
+                memory_key_padding_mask: Tensor | None = None) -> Tensor: ...
+
+
+class TransformerDecoderLayer(Module):
+    self_attn: MultiHeadAttention
+    multihead_attn: MultiHeadAttention
+    linear1: Linear
+    linear2: Linear
+    norm1: LayerNorm
+    norm2: LayerNorm
+    norm3: LayerNorm
+    dropout: Dropout
+    dropout1: Dropout
+    dropout2: Dropout
+    dropout3: Dropout
+    norm_first: bool
+    activation: str
+    def __init__(self, features: int, heads: int, dim_feedforward: int = 2048,
+                 dropout: float = 0.1, activation: str = 'relu', layer_norm_eps: float = 1e-05,
+                 norm_first: bool = False, **options: Any) -> None: ...
+    def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None,
+                memory_mask: Tensor | None = None, tgt_is_causal: bool = False,
+                tgt_key_padding_mask: Tensor | None = None,
+                memory_key_padding_mask: Tensor | None = None) -> Tensor: ...
+
+
+class TransformerEncoder(Module):
+    layers: ModuleList
+    norm: LayerNorm | None
+    def __init__(self, features: int, heads: int, num_layers: int, norm: bool = False,
+                 **options: Any) -> None: ...
+    def forward(self, src: Tensor, src_mask: Tensor | None = None, is_causal: bool = False,
+                src_key_padding_mask: Tensor | None = None) -> Tensor: ...
+
+
+class TransformerEncoderLayer(Module):
+    self_attn: MultiHeadAttention
+    linear1: Linear
+    linear2: Linear
+    norm1: LayerNorm
+    norm2: LayerNorm
+    dropout: Dropout
+    dropout1: Dropout
+    dropout2: Dropout
+    norm_first: bool
+    activation: str
+    def __init__(self, features: int, heads: int, dim_feedforward: int = 2048,
+                 dropout: float = 0.1, activation: str = 'relu', layer_norm_eps: float = 1e-05,
+                 norm_first: bool = False, **options: Any) -> None: ...
+    def forward(self, src: Tensor, src_mask: Tensor | None = None, is_causal: bool = False,
+                src_key_padding_mask: Tensor | None = None) -> Tensor: ...
+
+
+def Parameter(data: Tensor) -> Tensor: ...
+def convert_(tensors: list[Tensor], dtype: DTypeLike = ..., device: str = '') -> None: ...
+def load_state_dict(into: dict[str, Tensor], values: dict[str, Tensor],
+                    strict: bool = True) -> LoadReport: ...

@@ -1,6 +1,5 @@
-#include <tuff/nn.h>
+#include <tuff/layers.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
@@ -23,76 +22,61 @@ Tensor constant_parameter(const Sizes& sizes, double v, const TensorOptions& o) 
   return constant(sizes, v, o).set_requires_grad();
 }
 
-StateDict named(std::initializer_list<NamedTensor> all) {
-  StateDict out;
-  for (const NamedTensor& t : all) {
-    if (t.tensor.defined()) out.push_back(t);
-  }
-  return out;
+void require_groups(const char* layer, int64_t groups, int64_t in, int64_t out) {
+  if (groups < 1 || in % groups || out % groups)
+    fail<InvalidArgument>("{}: {} groups do not divide {} and {} channels", layer, groups, in, out);
 }
 
-const NamedTensor* find(const StateDict& state, const std::string& name) {
-  const auto it = std::find_if(state.begin(), state.end(),
-                               [&](const NamedTensor& t) { return t.name == name; });
-  return it == state.end() ? nullptr : &*it;
+// One value per channel, against (N, C, ...).
+Tensor per_channel(const Tensor& v, const Tensor& x) {
+  Sizes sizes(size_t(x.dim()), Size(1));
+  sizes[1] = v.numel();
+  return v.reshape(sizes);
+}
+Tensor scaled(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  Tensor y = x;
+  if (weight.defined()) y = y * per_channel(weight, y);
+  return bias.defined() ? y + per_channel(bias, y) : y;
+}
+void require_channels(const char* layer, const Tensor& x, int64_t rank, int64_t channels) {
+  if (x.dim() < rank || x.size(1) != channels)
+    fail<ShapeError>("{}: {} is not (batch, {}, ...)", layer, detail::text(x.sizes()), channels);
 }
 
 }  // namespace
-
-Parameters parameters_of(const StateDict& state) {
-  Parameters out;
-  for (const NamedTensor& t : state) {
-    if (t.trained) out.push_back(t.tensor);
-  }
-  return out;
-}
-
-void append_state(StateDict& to, std::string_view prefix, const StateDict& state) {
-  for (const NamedTensor& t : state)
-    to.push_back({fmt::format("{}.{}", prefix, t.name), t.tensor, t.trained});
-}
-
-void load_state_dict(const StateDict& into, const StateDict& from) {
-  for (const NamedTensor& t : from) {
-    if (!find(into, t.name)) fail<InvalidArgument>("load_state_dict: no tensor '{}'", t.name);
-  }
-  for (const NamedTensor& t : into) {
-    const NamedTensor* source = find(from, t.name);
-    if (!source) fail<InvalidArgument>("load_state_dict: '{}' is missing", t.name);
-    if (source->tensor.sizes() != t.tensor.sizes())
-      fail<ShapeError>("load_state_dict: '{}' is {}, {} was given", t.name,
-                       detail::text(t.tensor.sizes()), detail::text(source->tensor.sizes()));
-  }
-  // All of a file or nothing: what cannot be read is found before anything is assigned.
-  std::vector<Tensor> values, all;
-  for (const NamedTensor& t : into) values.push_back(find(from, t.name)->tensor);
-  detail::wait_for(values);
-  for (const NamedTensor& t : into) {
-    const Tensor value = find(from, t.name)->tensor.detach();
-    Tensor target = t.tensor;  // shares
-    detail::store(target, value.to(target.device()).cast(target.dtype()));
-    all.push_back(target);
-  }
-  Tensor::realize(all);
-}
 
 Linear::Linear(int64_t in, int64_t out, bool with_bias, const TensorOptions& o) {
   const double bound = 1.0 / std::sqrt(double(in));
   weight = Tensor::uniform({out, in}, -bound, bound, trained(o));
   if (with_bias) bias = Tensor::uniform({out}, -bound, bound, trained(o));
 }
-StateDict Linear::state_dict() const { return named({{"weight", weight}, {"bias", bias}}); }
 
 Conv2d::Conv2d(int64_t in, int64_t out, IntPair kernel, IntPair stride_, IntPair padding_,
                bool with_bias, const TensorOptions& o, IntPair dilation_, int64_t groups_)
     : stride(stride_), padding(padding_), dilation(dilation_), groups(groups_) {
-  if (groups < 1 || in % groups || out % groups)
-    fail<InvalidArgument>("Conv2d: {} groups do not divide {} and {} channels", groups, in, out);
+  require_groups("Conv2d", groups, in, out);
   const double bound = 1.0 / std::sqrt(double(in / groups * kernel.h * kernel.w));
   weight = Tensor::uniform({out, in / groups, kernel.h, kernel.w}, -bound, bound, trained(o));
   if (with_bias) bias = Tensor::uniform({out}, -bound, bound, trained(o));
 }
-StateDict Conv2d::state_dict() const { return named({{"weight", weight}, {"bias", bias}}); }
+
+Conv1d::Conv1d(int64_t in, int64_t out, int64_t kernel, int64_t stride_, int64_t padding_,
+               bool with_bias, const TensorOptions& o, int64_t dilation_, int64_t groups_)
+    : stride(stride_), padding(padding_), dilation(dilation_), groups(groups_) {
+  require_groups("Conv1d", groups, in, out);
+  const double bound = 1.0 / std::sqrt(double(in / groups * kernel));
+  weight = Tensor::uniform({out, in / groups, kernel}, -bound, bound, trained(o));
+  if (with_bias) bias = Tensor::uniform({out}, -bound, bound, trained(o));
+}
+Tensor Conv1d::operator()(const Tensor& x) const {
+  return run(x, [&](const Tensor& in) {
+    if (in.dim() != 3)
+      fail<ShapeError>("Conv1d: {} is not (batch, channels, length)", detail::text(in.sizes()));
+    return in.unsqueeze(2)
+        .conv2d(weight.unsqueeze(2), bias, {1, stride}, {0, padding}, {1, dilation}, groups)
+        .squeeze(2);
+  });
+}
 
 BatchNorm::BatchNorm(int64_t n, double epsilon, double momentum_, bool affine,
                      const TensorOptions& o)
@@ -104,87 +88,174 @@ BatchNorm::BatchNorm(int64_t n, double epsilon, double momentum_, bool affine,
   weight = constant_parameter({n}, 1, o);
   bias = constant_parameter({n}, 0, o);
 }
-StateDict BatchNorm::state_dict() const {
-  return named({{"weight", weight},
-                {"bias", bias},
-                {"running_mean", running_mean, false},
-                {"running_var", running_var, false}});
-}
-
 LayerNorm::LayerNorm(int64_t n, double epsilon, const TensorOptions& o)
     : weight(constant_parameter({n}, 1, o)),
       bias(constant_parameter({n}, 0, o)),
       features(n),
       eps(epsilon) {}
-StateDict LayerNorm::state_dict() const { return named({{"weight", weight}, {"bias", bias}}); }
+
+GroupNorm::GroupNorm(int64_t groups_, int64_t n, double epsilon, bool affine,
+                     const TensorOptions& o)
+    : groups(groups_), channels(n), eps(epsilon) {
+  if (groups < 1 || n % groups)
+    fail<InvalidArgument>("GroupNorm: {} groups do not divide {} channels", groups, n);
+  if (!affine) return;
+  weight = constant_parameter({n}, 1, o);
+  bias = constant_parameter({n}, 0, o);
+}
+Tensor GroupNorm::operator()(const Tensor& x) const {
+  return run(x, [&](const Tensor& in) {
+    require_channels("GroupNorm", in, 2, channels);
+    const Size part = detail::product(in.sizes()) / (in.size(0) * groups);
+    const Tensor y = in.reshape({in.size(0), groups, part}).layernorm({part}, {}, {}, eps);
+    return scaled(y.reshape(in.sizes()), weight, bias).cast(in.dtype());
+  });
+}
+
+InstanceNorm::InstanceNorm(int64_t n, double epsilon, bool affine, const TensorOptions& o)
+    : features(n), eps(epsilon) {
+  if (!affine) return;
+  weight = constant_parameter({n}, 1, o);
+  bias = constant_parameter({n}, 0, o);
+}
+Tensor InstanceNorm::operator()(const Tensor& x) const {
+  return run(x, [&](const Tensor& in) {
+    require_channels("InstanceNorm", in, 3, features);
+    const Size part = detail::product(in.sizes()) / (in.size(0) * features);
+    const Tensor y = in.reshape({in.size(0), features, part}).layernorm({part}, {}, {}, eps);
+    return scaled(y.reshape(in.sizes()), weight, bias).cast(in.dtype());
+  });
+}
+
+LayerNorm2d::LayerNorm2d(int64_t n, double epsilon, const TensorOptions& o)
+    : weight(constant_parameter({n}, 1, o)),
+      bias(constant_parameter({n}, 0, o)),
+      channels(n),
+      eps(epsilon) {}
+Tensor LayerNorm2d::operator()(const Tensor& x) const {
+  return run(x, [&](const Tensor& in) {
+    require_channels("LayerNorm2d", in, 4, channels);
+    return in.permute({0, 2, 3, 1}).layernorm({channels}, weight, bias, eps).permute({0, 3, 1, 2});
+  });
+}
 
 RMSNorm::RMSNorm(int64_t n, std::optional<double> epsilon, const TensorOptions& o)
     : weight(constant_parameter({n}, 1, o)), features(n), eps(epsilon) {}
-StateDict RMSNorm::state_dict() const { return named({{"weight", weight}}); }
 
-Embedding::Embedding(int64_t count, int64_t n, const TensorOptions& o)
-    : weight(Tensor::randn({count, n}, trained(o))) {}
-StateDict Embedding::state_dict() const { return named({{"weight", weight}}); }
+namespace {
+
+std::optional<int64_t> checked_row(const char* layer, std::optional<int64_t> row, int64_t count) {
+  if (!row) return row;
+  const int64_t wrapped = *row < 0 ? *row + count : *row;
+  if (wrapped < 0 || wrapped >= count)
+    fail<InvalidArgument>("{}: padding_idx {} is outside of {} rows", layer, *row, count);
+  return wrapped;
+}
+
+// Standard normal, the row of padding_idx 0.
+Tensor table(int64_t count, int64_t n, const TensorOptions& o, std::optional<int64_t> padding_idx) {
+  if (!padding_idx) return Tensor::randn({count, n}, trained(o));
+  TensorOptions plain = o;
+  plain.requires_grad = false;
+  Tensor t = Tensor::randn({count, n}, plain);
+  const Tensor row = detail::counter(count, 0, 2, t.device());
+  return t.masked_fill(row == *padding_idx, 0).realize().set_requires_grad();
+}
+
+// What an index of padding_idx picks is without gradient.
+Tensor picked(const Tensor& weight, const Tensor& index, std::optional<int64_t> padding_idx) {
+  const Tensor rows = Tensor::embedding(weight, index);
+  if (!padding_idx) return rows;
+  return Tensor::where((index == *padding_idx).unsqueeze(-1), rows.detach(), rows);
+}
+
+}  // namespace
+
+Embedding::Embedding(int64_t count, int64_t n, const TensorOptions& o,
+                     std::optional<int64_t> padding)
+    : padding_idx(checked_row("Embedding", padding, count)) {
+  weight = table(count, n, o, padding_idx);
+}
+Embedding::Embedding(Tensor given, std::optional<int64_t> padding)
+    : weight(std::move(given)),
+      padding_idx(checked_row("Embedding", padding, padding ? int64_t(weight.size(0)) : 0)) {}
+Tensor Embedding::operator()(const Tensor& index) const {
+  return run(index, [&](const Tensor& in) { return picked(weight, in, padding_idx); });
+}
+
+namespace {
+
+std::string checked_mode(std::string mode) {
+  if (mode != "sum" && mode != "mean" && mode != "max")
+    fail<InvalidArgument>("EmbeddingBag: mode '{}' is none of sum, mean, max", mode);
+  return mode;
+}
+
+}  // namespace
+
+EmbeddingBag::EmbeddingBag(int64_t count, int64_t n, std::string how, const TensorOptions& o,
+                           std::optional<int64_t> padding)
+    : mode(checked_mode(std::move(how))),
+      padding_idx(checked_row("EmbeddingBag", padding, count)) {
+  weight = table(count, n, o, padding_idx);
+}
+EmbeddingBag::EmbeddingBag(Tensor given, std::string how, std::optional<int64_t> padding)
+    : weight(std::move(given)),
+      mode(checked_mode(std::move(how))),
+      padding_idx(checked_row("EmbeddingBag", padding, padding ? int64_t(weight.size(0)) : 0)) {}
+Tensor EmbeddingBag::operator()(const Tensor& index) const {
+  return run(index, [&](const Tensor& in) {
+    if (in.dim() != 2)
+      fail<ShapeError>("EmbeddingBag: {} is not (bags, length)", detail::text(in.sizes()));
+    const Tensor rows = Tensor::embedding(weight, in);
+    if (!padding_idx)
+      return mode == "sum" ? rows.sum({1}) : mode == "mean" ? rows.mean({1}) : rows.max({1});
+    const Tensor counts = (in != *padding_idx).unsqueeze(-1);
+    if (mode == "max") {
+      const Tensor largest = Tensor::where(counts, rows, -INFINITY).max({1});
+      return Tensor::where(counts.any({1}), largest, 0.0);
+    }
+    const Tensor sum = Tensor::where(counts, rows, 0.0).sum({1});
+    return mode == "sum" ? sum : sum / counts.cast(rows.dtype()).sum({1}).clamp(1);
+  });
+}
 
 Dropout::Dropout(double probability) : p(probability) {
   if (!(p >= 0 && p <= 1)) fail<InvalidArgument>("Dropout: probability {} is not in 0..1", p);
 }
 
-namespace {
-
-// Before anything is made.
-int64_t checked_features(int64_t features, int64_t heads) {
-  if (heads < 1 || features % heads)
-    fail<InvalidArgument>("MultiHeadAttention: {} heads do not divide {} features", heads,
-                          features);
-  return features;
-}
-
-}  // namespace
-
-MultiHeadAttention::MultiHeadAttention(int64_t features, int64_t heads_, double dropout_,
-                                       bool with_bias, const TensorOptions& o)
-    : out_proj(checked_features(features, heads_), features, with_bias, o),
-      heads(heads_),
-      dropout(dropout_) {
-  in_proj_weight = Tensor::glorot_uniform({3 * features, features}, 1, trained(o));
-  if (!with_bias) return;
-  in_proj_bias = constant_parameter({3 * features}, 0, o);
-  out_proj.bias = constant_parameter({features}, 0, o);
-}
-
-Tensor MultiHeadAttention::operator()(const Tensor& query, const Tensor& key, const Tensor& value,
-                                      const Tensor& attn_mask, bool is_causal) const {
-  const int64_t features = out_proj.weight.size(0);
-  auto projected = [&](const Tensor& x, int64_t part) {
-    if (x.dim() != 3 || x.size(-1) != features)
-      fail<ShapeError>("MultiHeadAttention: {} is not (batch, time, {})", detail::text(x.sizes()),
-                       features);
-    const Tensor bias =
-        in_proj_bias.defined() ? in_proj_bias.narrow(0, part * features, features) : Tensor();
-    return x.linear(in_proj_weight.narrow(0, part * features, features), bias)
-        .reshape({x.size(0), x.size(1), heads, features / heads})
-        .transpose(1, 2);
-  };
-  const Tensor q = projected(query, 0), k = projected(key, 1), v = projected(value, 2);
-  const Tensor y = Tensor::scaled_dot_product_attention(q, k, v, attn_mask, dropout, is_causal);
-  return out_proj(y.transpose(1, 2).reshape(query.sizes()));
-}
-StateDict MultiHeadAttention::state_dict() const {
-  StateDict out = named({{"in_proj_weight", in_proj_weight}, {"in_proj_bias", in_proj_bias}});
-  append_state(out, "out_proj", out_proj.state_dict());
-  return out;
+Tensor AdaptiveAvgPool2d::operator()(const Tensor& x) const {
+  return run(x, [&](const Tensor& in) {
+    if (in.dim() < 2)
+      fail<ShapeError>("AdaptiveAvgPool2d: {} has no height and width", detail::text(in.sizes()));
+    const int64_t h = in.size(-2), w = in.size(-1);
+    if (output.h < 1 || output.w < 1 || h % output.h || w % output.w)
+      fail<Unsupported>("AdaptiveAvgPool2d: {}x{} is not cut into {}x{} equal windows", h, w,
+                        output.h, output.w);
+    Sizes windows = in.sizes();
+    windows.resize(windows.size() - 2);
+    for (const int64_t n : {output.h, h / output.h, output.w, w / output.w}) windows.push_back(n);
+    return in.reshape(windows).mean({-3, -1});
+  });
 }
 
 Tensor Sequential::operator()(const Tensor& x) const {
-  Tensor y = x;
-  for (const Step& s : steps_) y = s.run(y);
-  return y;
+  return run(x, [&](const Tensor& in) {
+    Tensor y = in;
+    for (const Step& s : steps_) y = s.forward(y);
+    return y;
+  });
 }
-StateDict Sequential::state_dict() const {
-  StateDict out;
-  for (size_t i = 0; i < steps_.size(); i++) append_state(out, std::to_string(i), steps_[i].state);
-  return out;
+
+void Sequential::members(Members& m) const {
+  for (size_t i = 0; i < steps_.size(); i++) {
+    const Step& s = steps_[i];
+    if (s.module) m.module(std::to_string(i), *s.module);
+    for (const NamedTensor& t : s.state) {
+      const std::string name = fmt::format("{}.{}", i, t.name);
+      t.trained ? m.parameter(name, t.tensor) : m.buffer(name, t.tensor);
+    }
+  }
 }
 
 }  // namespace tuff::nn

@@ -11,8 +11,9 @@ FOLDER = pathlib.Path(sys.argv[1])
 BASES = {"TensorMath": "Tensor", "TensorViews": "Tensor", "TensorProducts": "Tensor", "TensorStatistics": "Tensor",
          "TensorWrites": "Tensor"}
 HEADERS = {"tensor.h": tuff, "tensor_math.h": tuff, "tensor_views.h": tuff, "tensor_products.h": tuff,
-           "tensor_statistics.h": tuff, "tensor_writes.h": tuff, "jit.h": tuff, "io.h": tuff, "dtype.h": tuff, "nn.h": tuff.nn,
-           "optim.h": tuff.optim}
+           "tensor_statistics.h": tuff, "tensor_writes.h": tuff, "jit.h": tuff, "io.h": tuff, "dtype.h": tuff,
+           "module.h": tuff.nn, "layers.h": tuff.nn, "recurrent.h": tuff.nn, "transformer.h": tuff.nn,
+           "optimizer.h": tuff.optim, "optim.h": tuff.optim, "schedules.h": tuff.optim}
 # Name in C++, or its class -> why there is none of that name in Python, or what takes its place.
 REASONS = {
     "Tensor.defined": "None stands for a tensor that is none",
@@ -57,20 +58,42 @@ REASONS = {
     "NamedTensor": "state_dict() is a dict",
     "parameters_of": "parameters()",
     "append_state": "a dict's update()",
-    "Options": "keyword arguments of the optimizer",
-    "Conv2d.dilation": "as given to the constructor",
-    "Conv2d.groups": "as given to the constructor",
-    "BatchNorm.momentum": "as given to the constructor",
-    "LayerNorm.features": "weight.shape[0]",
-    "LayerNorm.eps": "as given to the constructor",
-    "RMSNorm.features": "weight.shape[0]",
-    "RMSNorm.eps": "as given to the constructor",
+    "Options": "keyword arguments of the schedule",
+    "Group": "a dict of \"params\" and options",
+    "Optimizer.groups": "len(lr_values)",
+    "Optimizer.initial_lr": "of the schedules behind the API",
+    "LRScheduler.optimizer": "as given to the constructor",
     "Sequential.size": "len(model)",
-    "MultiHeadAttention.heads": "as given to the constructor",
-    "MultiHeadAttention.dropout": "as given to the constructor",
+    "RecurrentCell": "what the cells have",
+    "Recurrent": "what RNN, LSTM and GRU have",
+    "RecurrentOptions": "keyword arguments of the layers",
+    "TransformerOptions": "keyword arguments of the layers",
+    "MultiHeadAttention.with_weights": "need_weights=True",
+    "gelu": "activation == \"gelu\"",
+    "Members": "attributes are found by themselves",
+    "members": "attributes are found by themselves",
+    "Module.tensors": "named_parameters() and named_buffers() with recurse=False",
+    "Module.set_tensor": "an assignment to the attribute",
+    "Module.remove_hook": "HookHandle.remove()",
+    "ModuleList.size": "len(modules)",
+    "ModuleList.begin": "iter(modules)",
+    "ModuleList.end": "iter(modules)",
+    "ModuleDict.set": "modules[name] = module",
+    "ModuleDict.size": "len(modules)",
+    "ModuleDict.contains": "name in modules",
+    "ModuleDict.begin": "items()",
+    "ModuleDict.end": "items()",
 }
+REASONS.update({name: "as given to the constructor" for name in (
+    "dilation", "groups", "momentum", "eps", "heads", "dropout", "end_dim", "negative_slope", "approximate",
+    "threshold", "dim", "ceil_mode", "padding", "count_include_pad", "output", "channels", "padding_idx", "mode", "features",
+    "nonlinearity")})
 REASONS.update({f"{a}_{way}_{b}": "cast()" for a in ("f16", "bf16") for way in ("from", "to")
                 for b in ("f32", "f64") if (way, b) != ("to", "f64")})
+
+REASONS.update({f"{kind}Options": "keyword arguments of the optimizer" for kind in (
+    "SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "ASGD", "Adafactor", "LAMB",
+    "LARS", "Muon", "Lion", "LBFGS", "GradScaler")})
 
 
 def without_comments(text):
@@ -153,7 +176,8 @@ class Api(unittest.TestCase):
                 full = f"{owner}.{name}" if owner else name
                 reasons = [r for r in (full, owner, name) if r in REASONS]
                 holder = getattr(module, owner, None) if owner else module
-                if holder is not None and hasattr(holder, name):
+                if holder is not None and (
+                        hasattr(holder, name) or name in vars(holder).get("__annotations__", {})):
                     continue
                 needless -= set(reasons)
                 if not reasons:

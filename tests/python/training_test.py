@@ -100,6 +100,53 @@ class Layers(unittest.TestCase):
 
 
 class Optimizers(unittest.TestCase):
+    def test_scaler(self):
+        x = tuff.tensor([1.0, 1.0], requires_grad=True)
+        optimizer, scaler = optim.SGD([x], lr=0.5), optim.GradScaler(init_scale=4.0, growth_interval=2)
+        for g, wanted, scale in ((1.0, 0.5, 4), (float("inf"), 0.5, 2), (1.0, 0.0, 2), (-2.0, 1.0, 4), (float("nan"), 1.0, 2)):
+            loss = (x * g).sum()
+            scaler.scale(loss).backward()
+            scaler.step(optimizer, [loss])
+            self.assertEqual((x.tolist(), scaler.get_scale()), ([wanted] * 2, scale))
+        other = optim.GradScaler()
+        other.load_state_dict(scaler.state_dict())
+        self.assertEqual(other.get_scale(), 2)
+        x.grad = tuff.ones(2)
+        scaler.unscale_(optimizer)
+        self.assertRaises(tuff.InvalidArgument, scaler.unscale_, optimizer)
+        self.assertEqual(x.grad.tolist(), [0.5, 0.5])
+
+    def test_averages(self):
+        x = tuff.tensor([0.0], requires_grad=True)
+        optimizer, average = optim.SGD([x], lr=1.0), optim.AveragedParameters([x], decay=0.5)
+        for _ in range(2):
+            (x * -2).sum().backward()
+            optimizer.step()
+            average.update()
+        self.assertEqual((x.item(), average.averages[0].item()), (4, 3))
+        average.swap()
+        self.assertEqual((x.item(), average.averages[0].item()), (3, 4))
+        self.assertEqual(sorted(average.state_dict()), ["0", "n_averaged"])
+
+    def test_optimizers_together(self):
+        a, b = (tuff.full((2, 2), 1.0, requires_grad=True) for _ in range(2))
+        both = optim.OptimizerGroup([optim.Muon([a], lr=0.1), optim.SGD([b], lr=0.5)])  # which nothing else keeps
+        gc.collect()
+        for _ in range(3):
+            both.zero_grad()
+            loss = (a.square() + b.square()).sum()
+            loss.backward()
+            both.step([loss])
+        self.assertEqual(b.tolist(), [[0, 0], [0, 0]])
+        self.assertLess(a.sum().item(), 4)
+        both.load_state_dict(both.state_dict())
+        schedules = [optim.ConstantLR(optim.SGD([b], lr=1.0), 0.5, 2)]
+        chain = optim.ChainedScheduler(schedules)
+        schedules.clear()
+        gc.collect()
+        chain.step()
+        self.assertEqual(chain.get_last_lr(), 0.5)
+
     def test_steps(self):
         for make in (lambda p: optim.SGD(p, lr=0.1), lambda p: optim.SGD(p, 0.05, momentum=0.9),
                      lambda p: optim.Adam(p, lr=0.3), lambda p: optim.AdamW(p, lr=0.3)):

@@ -1,0 +1,410 @@
+// Layers: modules (module.h) with a call operator, initialized as PyTorch does. Constructors that
+// take tensors adopt parameters that were made elsewhere (a checkpoint, a recipe). Dropout and
+// batch statistics are active in training mode, see Module.
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tuff/module.h>
+#include <tuff/tensor.h>
+
+namespace tuff::nn {
+
+/// y = x @ weight.T + bias; weight (out, in), uniform in +-1/sqrt(in).
+struct Linear : Module {
+  Linear(int64_t in_features, int64_t out_features, bool bias = true,
+         const TensorOptions& options = {});
+  explicit Linear(Tensor weight, Tensor bias = {})
+      : weight(std::move(weight)), bias(std::move(bias)) {}
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) { return in.linear(weight, bias); });
+  }
+  void members(Members& m) const override {
+    m.parameter("weight", weight), m.parameter("bias", bias);
+  }
+  Tensor weight, bias;
+};
+
+/// weight (out, in/groups, KH, KW), uniform in +-1/sqrt(in/groups * KH * KW).
+struct Conv2d : Module {
+  Conv2d(int64_t in_channels, int64_t out_channels, IntPair kernel, IntPair stride = 1,
+         IntPair padding = 0, bool bias = true, const TensorOptions& options = {},
+         IntPair dilation = 1, int64_t groups = 1);
+  Conv2d(Tensor weight, Tensor bias, IntPair stride = 1, IntPair padding = 0, IntPair dilation = 1,
+         int64_t groups = 1)
+      : weight(std::move(weight)),
+        bias(std::move(bias)),
+        stride(stride),
+        padding(padding),
+        dilation(dilation),
+        groups(groups) {}
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) {
+      return in.conv2d(weight, bias, stride, padding, dilation, groups);
+    });
+  }
+  void members(Members& m) const override {
+    m.parameter("weight", weight), m.parameter("bias", bias);
+  }
+  Tensor weight, bias;
+  IntPair stride, padding, dilation;
+  int64_t groups;
+};
+
+/// (N, C, L) by weight (out, in/groups, K), uniform in +-1/sqrt(in/groups * K).
+struct Conv1d : Module {
+  Conv1d(int64_t in_channels, int64_t out_channels, int64_t kernel, int64_t stride = 1,
+         int64_t padding = 0, bool bias = true, const TensorOptions& options = {},
+         int64_t dilation = 1, int64_t groups = 1);
+  Conv1d(Tensor weight, Tensor bias, int64_t stride = 1, int64_t padding = 0,
+         int64_t dilation = 1, int64_t groups = 1)
+      : weight(std::move(weight)),
+        bias(std::move(bias)),
+        stride(stride),
+        padding(padding),
+        dilation(dilation),
+        groups(groups) {}
+  Tensor operator()(const Tensor& x) const;
+  void members(Members& m) const override {
+    m.parameter("weight", weight), m.parameter("bias", bias);
+  }
+  Tensor weight, bias;
+  int64_t stride, padding, dilation, groups;
+};
+
+/// Normalizes (N, C, ...) per channel: in training mode with the batch's statistics, which also
+/// move the running ones, else with those.
+struct BatchNorm : Module {
+  explicit BatchNorm(int64_t features, double eps = 1e-5, double momentum = 0.1, bool affine = true,
+                     const TensorOptions& options = {});
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) {
+      return in.batchnorm(running_mean, running_var, weight, bias, training(), momentum, eps);
+    });
+  }
+  void members(Members& m) const override {
+    m.parameter("weight", weight), m.parameter("bias", bias);
+    m.buffer("running_mean", running_mean), m.buffer("running_var", running_var);
+  }
+  Tensor weight, bias, running_mean, running_var;
+  double eps, momentum;
+};
+
+/// Over the last axis, of `features` elements; weight ones, bias zeros (Ba et al., 2016).
+struct LayerNorm : Module {
+  explicit LayerNorm(int64_t features, double eps = 1e-5, const TensorOptions& options = {});
+  LayerNorm(Tensor weight, Tensor bias, double eps = 1e-5)
+      : weight(std::move(weight)),
+        bias(std::move(bias)),
+        features(this->weight.size(0)),
+        eps(eps) {}
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) { return in.layernorm({features}, weight, bias, eps); });
+  }
+  void members(Members& m) const override {
+    m.parameter("weight", weight), m.parameter("bias", bias);
+  }
+  Tensor weight, bias;
+  int64_t features;
+  double eps;
+};
+
+/// (N, C, ...) with the mean and variance of each of `groups` parts of the channels (Wu and He,
+/// 2018); weight and bias per channel. InvalidArgument unless groups divides channels.
+struct GroupNorm : Module {
+  GroupNorm(int64_t groups, int64_t channels, double eps = 1e-5, bool affine = true,
+            const TensorOptions& options = {});
+  Tensor operator()(const Tensor& x) const;
+  void members(Members& m) const override {
+    m.parameter("weight", weight), m.parameter("bias", bias);
+  }
+  Tensor weight, bias;
+  int64_t groups, channels;
+  double eps;
+};
+
+/// (N, C, ...) with the mean and variance of every channel of every sample (Ulyanov et al., 2016),
+/// in both modes: no running statistics.
+struct InstanceNorm : Module {
+  explicit InstanceNorm(int64_t features, double eps = 1e-5, bool affine = false,
+                        const TensorOptions& options = {});
+  Tensor operator()(const Tensor& x) const;
+  void members(Members& m) const override {
+    m.parameter("weight", weight), m.parameter("bias", bias);
+  }
+  Tensor weight, bias;
+  int64_t features;
+  double eps;
+};
+
+/// LayerNorm over the channels of (N, C, H, W) at every place.
+struct LayerNorm2d : Module {
+  explicit LayerNorm2d(int64_t channels, double eps = 1e-6, const TensorOptions& options = {});
+  Tensor operator()(const Tensor& x) const;
+  void members(Members& m) const override {
+    m.parameter("weight", weight), m.parameter("bias", bias);
+  }
+  Tensor weight, bias;
+  int64_t channels;
+  double eps;
+};
+
+/// eps is the dtype's epsilon if not given.
+struct RMSNorm : Module {
+  explicit RMSNorm(int64_t features, std::optional<double> eps = {},
+                   const TensorOptions& options = {});
+  explicit RMSNorm(Tensor weight, std::optional<double> eps = {})
+      : weight(std::move(weight)), features(this->weight.size(0)), eps(eps) {}
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) { return in.rms_norm({features}, weight, eps); });
+  }
+  void members(Members& m) const override { m.parameter("weight", weight); }
+  Tensor weight;
+  int64_t features;
+  std::optional<double> eps;
+};
+
+/// weight (count, features), standard normal. The row of padding_idx, which may count from the end,
+/// is 0 and gets no gradient. InvalidArgument for one that is not there.
+struct Embedding : Module {
+  Embedding(int64_t count, int64_t features, const TensorOptions& options = {},
+            std::optional<int64_t> padding_idx = {});
+  explicit Embedding(Tensor weight, std::optional<int64_t> padding_idx = {});
+  Tensor operator()(const Tensor& index) const;
+  void members(Members& m) const override { m.parameter("weight", weight); }
+  Tensor weight;
+  std::optional<int64_t> padding_idx;
+};
+
+/// Rows of weight (count, features) picked by integers (bags, length), and their "sum", "mean" or
+/// "max" over each bag. Rows of padding_idx count for nothing; a bag of them alone is 0.
+/// InvalidArgument for another mode.
+struct EmbeddingBag : Module {
+  EmbeddingBag(int64_t count, int64_t features, std::string mode = "mean",
+               const TensorOptions& options = {}, std::optional<int64_t> padding_idx = {});
+  explicit EmbeddingBag(Tensor weight, std::string mode = "mean",
+                        std::optional<int64_t> padding_idx = {});
+  Tensor operator()(const Tensor& index) const;
+  void members(Members& m) const override { m.parameter("weight", weight); }
+  Tensor weight;
+  std::string mode;
+  std::optional<int64_t> padding_idx;
+};
+
+/// InvalidArgument unless p is in 0..1.
+struct Dropout : Module {
+  explicit Dropout(double p = 0.5);
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) { return in.dropout(p); });
+  }
+  void members(Members&) const override {}
+  double p;
+};
+
+/// Queries, keys and values projected, attended in `heads` parts and projected back; tensors are
+/// (batch, time, features), keys of kdim and values of vdim features if these are given. Weights
+/// are Glorot-uniform as in PyTorch's MultiheadAttention.
+struct MultiHeadAttention : Module {
+  /// InvalidArgument unless heads divides features.
+  MultiHeadAttention(int64_t features, int64_t heads, double dropout = 0, bool bias = true,
+                     const TensorOptions& options = {}, std::optional<int64_t> kdim = {},
+                     std::optional<int64_t> vdim = {});
+  /// attn_mask as of Tensor::scaled_dot_product_attention (true attends, or added), and broadcast
+  /// to (batch, heads, queries, keys); key_padding_mask of bools (batch, keys): true is ignored, as
+  /// in PyTorch. InvalidArgument for an attn_mask beside is_causal.
+  Tensor operator()(const Tensor& query, const Tensor& key, const Tensor& value,
+                    const Tensor& attn_mask = {}, bool is_causal = false,
+                    const Tensor& key_padding_mask = {}) const;
+  Tensor operator()(const Tensor& x, bool is_causal = false) const {
+    return (*this)(x, x, x, {}, is_causal);
+  }
+  /// The same, and the weights (batch, queries, keys), means over the heads; (batch, heads,
+  /// queries, keys) unless averaged. They are matrices in memory.
+  std::pair<Tensor, Tensor> with_weights(const Tensor& query, const Tensor& key,
+                                         const Tensor& value, const Tensor& attn_mask = {},
+                                         bool is_causal = false,
+                                         const Tensor& key_padding_mask = {},
+                                         bool average_attn_weights = true) const;
+  void members(Members& m) const override;
+  Tensor in_proj_weight, in_proj_bias;  // (3 * features, features), (3 * features)
+  // In the place of in_proj_weight where kdim or vdim is given.
+  Tensor q_proj_weight, k_proj_weight, v_proj_weight;
+  Linear out_proj;
+  int64_t heads;
+  double dropout;
+
+ private:
+  Tensor projected(const Tensor& x, int64_t part) const;
+  Tensor joined(const Tensor& y) const;
+};
+
+/// What it is given.
+struct Identity : Module {
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [](const Tensor& in) { return in; });
+  }
+  void members(Members&) const override {}
+};
+
+/// The axes from start_dim to end_dim as one: of (N, C, H, W) what a Linear takes.
+struct Flatten : Module {
+  explicit Flatten(int64_t start_dim = 1, int64_t end_dim = -1)
+      : start_dim(start_dim), end_dim(end_dim) {}
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) { return in.flatten(start_dim, end_dim); });
+  }
+  void members(Members&) const override {}
+  int64_t start_dim, end_dim;
+};
+
+// Activations: the function of Tensor that has the name.
+#define TUFF_ACTIVATION(Name, function)                                \
+  struct Name : Module {                                               \
+    Tensor operator()(const Tensor& x) const {                         \
+      return run(x, [](const Tensor& in) { return in.function; });     \
+    }                                                                  \
+    void members(Members&) const override {}                           \
+  }
+TUFF_ACTIVATION(ReLU, relu());
+TUFF_ACTIVATION(ReLU6, clamp(0, 6));
+TUFF_ACTIVATION(SiLU, silu());
+TUFF_ACTIVATION(Sigmoid, sigmoid());
+TUFF_ACTIVATION(Tanh, tanh());
+#undef TUFF_ACTIVATION
+
+struct LeakyReLU : Module {
+  explicit LeakyReLU(double negative_slope = 0.01) : negative_slope(negative_slope) {}
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) { return in.leaky_relu(negative_slope); });
+  }
+  void members(Members&) const override {}
+  double negative_slope;
+};
+
+/// InvalidArgument, when called, for an approximation other than "none" and "tanh".
+struct GELU : Module {
+  explicit GELU(std::string approximate = "none") : approximate(std::move(approximate)) {}
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) { return in.gelu(approximate); });
+  }
+  void members(Members&) const override {}
+  std::string approximate;
+};
+
+struct Softplus : Module {
+  explicit Softplus(double beta = 1, double threshold = 20) : beta(beta), threshold(threshold) {}
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) { return in.softplus(beta, threshold); });
+  }
+  void members(Members&) const override {}
+  double beta, threshold;
+};
+
+struct Softmax : Module {
+  explicit Softmax(int64_t dim = -1) : dim(dim) {}
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) { return in.softmax(dim); });
+  }
+  void members(Members&) const override {}
+  int64_t dim;
+};
+
+struct LogSoftmax : Module {
+  explicit LogSoftmax(int64_t dim = -1) : dim(dim) {}
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) { return in.log_softmax(dim); });
+  }
+  void members(Members&) const override {}
+  int64_t dim;
+};
+
+/// Tensor::max_pool2d().
+struct MaxPool2d : Module {
+  explicit MaxPool2d(IntPair kernel, IntPair stride = {}, IntPair padding = 0,
+                     IntPair dilation = 1, bool ceil_mode = false)
+      : kernel(kernel),
+        stride(stride),
+        padding(padding),
+        dilation(dilation),
+        ceil_mode(ceil_mode) {}
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) {
+      return in.max_pool2d(kernel, stride, padding, dilation, ceil_mode);
+    });
+  }
+  void members(Members&) const override {}
+  IntPair kernel, stride, padding, dilation;
+  bool ceil_mode;
+};
+
+/// Tensor::avg_pool2d().
+struct AvgPool2d : Module {
+  explicit AvgPool2d(IntPair kernel, IntPair stride = {}, IntPair padding = 0,
+                     bool ceil_mode = false, bool count_include_pad = true)
+      : kernel(kernel),
+        stride(stride),
+        padding(padding),
+        ceil_mode(ceil_mode),
+        count_include_pad(count_include_pad) {}
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) {
+      return in.avg_pool2d(kernel, stride, padding, ceil_mode, count_include_pad);
+    });
+  }
+  void members(Members&) const override {}
+  IntPair kernel, stride, padding;
+  bool ceil_mode, count_include_pad;
+};
+
+/// Means of (..., H, W) over as many equal windows as `output` says. Unsupported where it does not
+/// divide H and W: windows are of one size.
+struct AdaptiveAvgPool2d : Module {
+  explicit AdaptiveAvgPool2d(IntPair output) : output(output) {}
+  Tensor operator()(const Tensor& x) const;
+  void members(Members&) const override {}
+  IntPair output;
+};
+
+/// Layers and functions of one tensor, one after the other:
+/// Sequential(Linear(4, 8), [](const Tensor& x) { return x.relu(); }, Linear(8, 2)).
+/// Copies share their layers.
+class Sequential : public Module {
+ public:
+  template <class... Layers>
+    requires(sizeof...(Layers) > 0 && (std::invocable<const Layers&, const Tensor&> && ...))
+  explicit Sequential(Layers... layers) {
+    (append(std::move(layers)), ...);
+  }
+  template <class Layer>
+  Sequential& append(Layer layer) {
+    const auto kept = std::make_shared<Layer>(std::move(layer));
+    Step step;
+    if constexpr (std::derived_from<Layer, Module>)
+      step.module = kept.get();
+    else if constexpr (requires { kept->state_dict(); })
+      step.state = kept->state_dict();
+    step.forward = [kept](const Tensor& x) { return Tensor((*kept)(x)); };
+    steps_.push_back(std::move(step));
+    return *this;
+  }
+  Tensor operator()(const Tensor& x) const;
+  /// Names begin with the layer's number.
+  void members(Members& m) const override;
+  size_t size() const { return steps_.size(); }
+
+ private:
+  struct Step {
+    std::function<Tensor(const Tensor&)> forward;
+    Module* module = nullptr;  // what `forward` keeps, if that is one
+    StateDict state;           // else
+  };
+  std::vector<Step> steps_;
+};
+
+}  // namespace tuff::nn

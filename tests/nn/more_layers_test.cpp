@@ -1,0 +1,235 @@
+// Norms of parts, embeddings, recurrent layers, attention's options and Transformers by what they
+// are made of; tests/python/torch_layers_test.py has PyTorch's values.
+#include <gtest/gtest.h>
+
+#include <tuff/jit.h>
+#include <tuff/nn.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace tuff::nn::layers_tests {
+namespace {
+
+const TensorOptions kCpu{.device = "CPU"};
+
+double largest(const Tensor& t) {
+  double m = 0;
+  for (float v : t.to_vector<float>()) m = std::max(m, std::abs(double(v)));
+  return m;
+}
+void expect_same(const Tensor& a, const Tensor& b, double tolerance = 1e-5) {
+  ASSERT_EQ(a.sizes(), b.sizes());
+  EXPECT_LT(largest(a - b), tolerance);
+}
+Tensor random(const Sizes& sizes) { return Tensor::randn(sizes, kCpu).realize(); }
+Tensor indices(std::vector<int32_t> values, const Sizes& sizes) {
+  return Tensor::from(values, sizes, kCpu);
+}
+
+TEST(MoreLayers, ConvolutionOfOneAxis) {
+  const Conv1d c(Tensor::from({1, 2, 3, -1, 0, 1}, {1, 2, 3}, kCpu), {}, 2, 1);
+  const Tensor x = Tensor::from({1, 2, 3, 4, 1, 1, 1, 1}, {1, 2, 4}, kCpu);
+  // At 0: 0*1 + 1*2 + 2*3 and 0*-1 + 1*1; at 2: 2*1 + 3*2 + 4*3 and -1 + 1.
+  EXPECT_EQ(c(x).to_vector<float>(), (std::vector<float>{9, 20}));
+  EXPECT_EQ(Conv1d(4, 6, 3, 1, 0, true, kCpu, 1, 2).weight.sizes(), (Sizes{6, 2, 3}));
+  EXPECT_THROW(c(x.flatten()), ShapeError);
+  EXPECT_THROW(Conv1d(4, 6, 3, 1, 0, true, kCpu, 1, 4), InvalidArgument);
+}
+
+TEST(MoreLayers, NormsOfParts) {
+  const Tensor x = random({2, 6, 3, 4}) * 3.0 + 1.0;
+  const auto standard = [](const Tensor& t, int64_t parts) {
+    const Tensor rows = t.reshape({2, parts, -1});
+    EXPECT_LT(largest(rows.mean({-1})), 1e-5);
+    EXPECT_LT(largest(rows.var({-1}, false, 0) - 1.0), 1e-3);
+  };
+  GroupNorm group(3, 6, 1e-5, true, kCpu);
+  InstanceNorm instance(6, 1e-5, false, kCpu);
+  standard(group(x), 3);
+  standard(instance(x), 6);
+  group.set_tensor("weight", Tensor::arange(0, 6, 1, kCpu));
+  EXPECT_EQ(group(x)[0][0].abs().sum().item(), 0);
+  EXPECT_TRUE(instance.parameters().empty());
+  LayerNorm2d channels(6, 1e-6, kCpu);
+  const Tensor y = channels(x);
+  EXPECT_LT(largest(y.mean({1})), 1e-5);
+  EXPECT_LT(largest(y.var({1}, false, 0) - 1.0), 1e-3);
+  EXPECT_THROW(GroupNorm(4, 6), InvalidArgument);
+  EXPECT_THROW(group(random({2, 4, 3})), ShapeError);
+  EXPECT_THROW(instance(random({2, 6})), ShapeError);
+  EXPECT_THROW(channels(random({2, 6, 3})), ShapeError);
+}
+
+TEST(MoreLayers, PaddingIsZeroAndStaysSo) {
+  const Embedding e(5, 3, kCpu, -4);
+  EXPECT_EQ(e.padding_idx, 1);
+  EXPECT_EQ(largest(e.weight[1]), 0);
+  EXPECT_GT(largest(e.weight[0]), 0);
+  e(indices({1, 2, 1}, {3})).sum().backward();
+  EXPECT_EQ(e.weight.grad().sum({1}).to_vector<float>(), (std::vector<float>{0, 0, 3, 0, 0}));
+  EXPECT_THROW(Embedding(5, 3, kCpu, 5), InvalidArgument);
+  EXPECT_THROW(Embedding(5, 3, kCpu, -6), InvalidArgument);
+}
+
+TEST(MoreLayers, BagsOfRows) {
+  const Tensor weight = Tensor::from({1, -1, 2, -2, 4, -4}, {3, 2}, kCpu);
+  const Tensor bags = indices({0, 1, 2, 2, 2, 2}, {2, 3});
+  using Floats = std::vector<float>;
+  EXPECT_EQ(EmbeddingBag(weight, "sum")(bags).to_vector<float>(), (Floats{7, -7, 12, -12}));
+  EXPECT_EQ(EmbeddingBag(weight, "max")(bags).to_vector<float>(), (Floats{4, -1, 4, -4}));
+  EXPECT_EQ(EmbeddingBag(weight, "mean", 2)(bags).to_vector<float>(), (Floats{1.5f, -1.5f, 0, 0}));
+  EXPECT_EQ(EmbeddingBag(weight, "max", 2)(bags).to_vector<float>(), (Floats{2, -1, 0, 0}));
+  EXPECT_THROW(EmbeddingBag(weight, "least"), InvalidArgument);
+  const EmbeddingBag mean(weight);
+  EXPECT_THROW(mean(indices({0}, {1})), ShapeError);
+}
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+TEST(MoreLayers, CellsFollowTheirFormulas) {
+  const double x = 0.5, h = -0.25, c = 0.75;
+  const Tensor in = Tensor::full({1, 1}, x, kCpu), before = Tensor::full({1, 1}, h, kCpu);
+  LSTMCell lstm(1, 1, false, kCpu);
+  lstm.weight_ih = Tensor::from({1, 2, 3, 4}, {4, 1}, kCpu);
+  lstm.weight_hh = Tensor::from({-1, 1, 2, -2}, {4, 1}, kCpu);
+  const auto [y, next] = lstm(in, before, Tensor::full({1, 1}, c, kCpu));
+  const double cell = sigmoid(2 * x + h) * c + sigmoid(x - h) * std::tanh(3 * x + 2 * h);
+  EXPECT_NEAR(next.item(), cell, 1e-6);
+  EXPECT_NEAR(y.item(), sigmoid(4 * x - 2 * h) * std::tanh(cell), 1e-6);
+  GRUCell gru(1, 1, false, kCpu);
+  gru.weight_ih = Tensor::from({1, 2, 3}, {3, 1}, kCpu);
+  gru.weight_hh = Tensor::from({-1, 1, 2}, {3, 1}, kCpu);
+  const double r = sigmoid(x - h), z = sigmoid(2 * x + h), n = std::tanh(3 * x + r * 2 * h);
+  EXPECT_NEAR(gru(in, before).item(), (1 - z) * n + z * h, 1e-6);
+  RNNCell rnn(1, 1, false, "relu", kCpu);
+  rnn.weight_ih = Tensor::full({1, 1}, 4.0, kCpu);
+  rnn.weight_hh = Tensor::full({1, 1}, 2.0, kCpu);
+  EXPECT_NEAR(rnn(in, before).item(), 4 * x + 2 * h, 1e-6);
+  EXPECT_NEAR(rnn(in).item(), 4 * x, 1e-6);
+  EXPECT_THROW(rnn(random({1, 2})), ShapeError);
+  EXPECT_THROW(RNNCell(1, 1, true, "sine"), InvalidArgument);
+}
+
+// A layer over a sequence is its cell over the steps, backwards for the second direction.
+TEST(MoreLayers, SequencesAreCellsInALoop) {
+  const LSTM layer(3, 4, {.bidirectional = true}, kCpu);
+  const Tensor x = random({5, 2, 3});
+  const auto [y, h, c] = layer(x);
+  EXPECT_EQ(y.sizes(), (Sizes{5, 2, 8}));
+  for (const bool back : {false, true}) {
+    LSTMCell cell(3, 4, true, kCpu);
+    const std::string way = back ? "_l0_reverse" : "_l0";
+    for (const NamedTensor& t : layer.state_dict()) {
+      for (const char* name : {"weight_ih", "weight_hh", "bias_ih", "bias_hh"})
+        if (t.name == name + way) cell.set_tensor(name, t.tensor);
+    }
+    std::pair<Tensor, Tensor> state{Tensor::zeros({2, 4}, kCpu), Tensor::zeros({2, 4}, kCpu)};
+    for (int64_t t = 0; t < 5; t++) {
+      const int64_t at = back ? 4 - t : t;
+      state = cell(x[at], state.first, state.second);
+      expect_same(y[at].narrow(1, back ? 4 : 0, 4), state.first);
+    }
+    expect_same(h[back], state.first);
+    expect_same(c[back], state.second);
+  }
+}
+
+TEST(MoreLayers, SequencesOfSeveralLayers) {
+  const GRU both(3, 4, {.num_layers = 2, .batch_first = true}, kCpu);
+  GRU lower(3, 4, {}, kCpu), upper(4, 4, {}, kCpu);
+  for (const NamedTensor& t : both.state_dict()) {
+    const std::string name = t.name.substr(0, t.name.size() - 1) + "0";
+    (t.name.back() == '0' ? lower : upper).load_state_dict({{name, t.tensor}}, false);
+  }
+  const Tensor x = random({2, 5, 3}), start = random({2, 2, 4});
+  const auto [y, h] = both(x, start);
+  const auto [inner, first] = lower(x.transpose(0, 1), start.narrow(0, 0, 1));
+  const auto [outer, second] = upper(inner, start.narrow(0, 1, 1));
+  expect_same(y, outer.transpose(0, 1));
+  expect_same(h, Tensor::cat({first, second}));
+  EXPECT_THROW(both(random({2, 5, 4})), ShapeError);
+  EXPECT_THROW(both(x, random({1, 2, 4})), ShapeError);
+  EXPECT_THROW(GRU(3, 4, {.num_layers = 0}), InvalidArgument);
+  EXPECT_THROW(GRU(3, 4, {.dropout = 2}), InvalidArgument);
+}
+
+TEST(MoreLayers, SequencesAreTrainedInACapturedStep) {
+  const RNN layer(2, 3, {}, "tanh", kCpu);
+  const Tensor weight = layer.parameters()[0];
+  const auto gradient = [&](const Tensor& x) {
+    return layer(x).first.square().sum().gradient({weight})[0];
+  };
+  Jit jit([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{gradient(in[0])}; });
+  for (int i = 0; i < 4; i++) {
+    const Tensor x = random({4, 2, 2});
+    expect_same(jit({x})[0], gradient(x));
+  }
+  EXPECT_TRUE(jit.captured());
+}
+
+TEST(MoreLayers, AttentionGivesItsWeights) {
+  const MultiHeadAttention attention(8, 2, 0, true, kCpu, 5, 7);
+  const Tensor q = random({2, 3, 8}), k = random({2, 4, 5}), v = random({2, 4, 7});
+  const Tensor padding =
+      Tensor::from({0, 0, 0, 1, 0, 0, 1, 1}, {2, 4}, kCpu).cast(DType::Bool);
+  const auto [y, weights] = attention.with_weights(q, k, v, {}, false, padding);
+  expect_same(y, attention(q, k, v, {}, false, padding));
+  EXPECT_EQ(weights.sizes(), (Sizes{2, 3, 4}));
+  EXPECT_LT(largest(weights.sum({-1}) - 1.0), 1e-5);
+  EXPECT_EQ(largest(weights.masked_fill(padding.logical_not().unsqueeze(1), 0)), 0);
+  // What is ignored changes nothing.
+  const Tensor other = Tensor::where(padding.unsqueeze(-1), 100.0, k);
+  expect_same(attention(q, other, v, {}, false, padding), y);
+  const auto [same, apart] = attention.with_weights(q, k, v, {}, true, {}, false);
+  EXPECT_EQ(apart.sizes(), (Sizes{2, 2, 3, 4}));
+  EXPECT_EQ(largest(apart.triu(1)), 0);
+  expect_same(same, attention(q, k, v, {}, true));
+  EXPECT_THROW(attention(q, k, v, padding, true, padding), InvalidArgument);
+  EXPECT_THROW(attention(q, k, v, {}, false, padding.cast(DType::F32)), ShapeError);
+  EXPECT_THROW(attention(q, q, v), ShapeError);
+}
+
+TEST(MoreLayers, TransformersAreAttentionAndLayers) {
+  for (const bool norm_first : {false, true}) {
+    const TransformerOptions options{
+        .dim_feedforward = 16, .activation = "gelu", .norm_first = norm_first};
+    const TransformerEncoder encoder(8, 2, 2, options, true, kCpu);
+    const Tensor x = random({2, 3, 8});
+    Tensor wanted = x;
+    for (const TransformerEncoderLayer& l : encoder.layers) {
+      const auto feed = [&](const Tensor& y) { return l.linear2(l.linear1(y).gelu()); };
+      if (norm_first) {
+        wanted = wanted + l.self_attn(l.norm1(wanted), true);
+        wanted = wanted + feed(l.norm2(wanted));
+      } else {
+        wanted = l.norm1(wanted + l.self_attn(wanted, true));
+        wanted = l.norm2(wanted + feed(wanted));
+      }
+    }
+    expect_same(encoder(x, {}, true), (*encoder.norm)(wanted), 1e-4);
+  }
+  const TransformerDecoder decoder(8, 2, 2, {.dim_feedforward = 16}, false, kCpu);
+  const Tensor x = random({2, 3, 8}), memory = random({2, 4, 8});
+  Tensor wanted = x;
+  for (const TransformerDecoderLayer& l : decoder.layers) {
+    wanted = l.norm1(wanted + l.self_attn(wanted, true));
+    wanted = l.norm2(wanted + l.multihead_attn(wanted, memory, memory));
+    wanted = l.norm3(wanted + l.linear2(l.linear1(wanted).relu()));
+  }
+  expect_same(decoder(x, memory, {}, {}, true), wanted, 1e-4);
+  EXPECT_EQ(decoder.state_dict()[0].name, "layers.0.self_attn.in_proj_weight");
+  EXPECT_THROW(TransformerEncoderLayer(8, 2, {.activation = "tanh"}), InvalidArgument);
+  EXPECT_THROW(TransformerDecoder(8, 2, 0), InvalidArgument);
+}
+
+TEST(MoreLayers, TransformersDropInTrainingAlone) {
+  TransformerEncoderLayer layer(8, 2, {.dim_feedforward = 16, .dropout = 0.5}, kCpu);
+  const Tensor x = random({2, 3, 8});
+  EXPECT_EQ(layer(x).to_vector<float>(), layer(x).to_vector<float>());
+  layer.train();
+  EXPECT_NE(layer(x).to_vector<float>(), layer(x).to_vector<float>());
+}
+
+}  // namespace
+}  // namespace tuff::nn::layers_tests
