@@ -273,11 +273,11 @@ class Tensor : public TensorMath,
   /// suits rows, not millions of single elements. ShapeError for a value that does not broadcast.
   Tensor index_put(const std::vector<Index>& indices, const Tensor& value) const;
   Tensor index_put(const std::vector<Index>& indices, Number value) const;
-  /// The same in place. Memory is written as assign() does, but no more of it than the range of each
-  /// axis that numbers and slices pick (all of an axis that a mask or an integer tensor indexes):
-  /// a row costs the same in a tensor of 1 GB as in one of 1 MB, also where a slice's ends vary
-  /// inside a Jit. Other tensors that still want the old contents are computed first, and those that
-  /// are nothing but this memory, such as x.reshape(...), get a copy of it. What is still to be
+  /// The same in place. Memory is written as assign() does, but no more than the range of each axis
+  /// that numbers and slices pick (all of an axis that a mask or an integer tensor indexes): a row
+  /// costs the same in a tensor of 1 GB as in one of 1 MB, also where a slice's ends vary inside a
+  /// Jit. Other tensors that still want the old contents are computed first, and those that are
+  /// nothing but this memory, such as x.reshape(...), get a copy of it. What is still to be
   /// computed becomes the result, so that gradients flow as with index_put(). A part that was taken
   /// before, x[0], is a tensor of its own: x.index_put_({0, 1}, v) changes x,
   /// x[0].index_put_({1}, v) and x[0].assign(v) do not.

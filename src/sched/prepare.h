@@ -14,9 +14,9 @@
 
 namespace tuff::sched {
 
-// After it: at most one Assign per Storage, its target a reshape of the Buffer; or Assigns to parts,
-// one after the other, the target of each a reshape of the Buffer or of the one before. A sink that
-// reads a Storage's old contents while the graph overwrites it is a Contiguous.
+// After it: at most one Assign per Storage, its target a reshape of the Buffer; or Assigns to
+// parts, one after the other, the target of each a reshape of the Buffer or of the one before. A
+// sink that reads a Storage's old contents while the graph overwrites it is a Contiguous.
 struct Prepared {
   std::vector<ir::UOp> sinks;
   std::vector<std::string> parts;  // as Schedule::parts

@@ -1,5 +1,6 @@
 // index_put(): what indices pick, replaced. The value goes the way back that index() came: to the
-// places of integer tensors, then through slices, numbers and new axes to the whole.
+// places of integer tensors, then through slices, numbers and new axes to the range of each axis
+// that is stored.
 #include <algorithm>
 #include <numeric>
 #include <utility>
