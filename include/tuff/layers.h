@@ -272,11 +272,57 @@ struct Flatten : Module {
     void members(Members&) const override {}                           \
   }
 TUFF_ACTIVATION(ReLU, relu());
-TUFF_ACTIVATION(ReLU6, clamp(0, 6));
+TUFF_ACTIVATION(ReLU6, relu6());
+TUFF_ACTIVATION(SELU, selu());
 TUFF_ACTIVATION(SiLU, silu());
 TUFF_ACTIVATION(Sigmoid, sigmoid());
+TUFF_ACTIVATION(LogSigmoid, logsigmoid());
+TUFF_ACTIVATION(Hardsigmoid, hardsigmoid());
+TUFF_ACTIVATION(Hardswish, hardswish());
+TUFF_ACTIVATION(Mish, mish());
+TUFF_ACTIVATION(Softsign, softsign());
 TUFF_ACTIVATION(Tanh, tanh());
+TUFF_ACTIVATION(Tanhshrink, tanhshrink());
 #undef TUFF_ACTIVATION
+
+struct ELU : Module {
+  explicit ELU(double alpha = 1) : alpha(alpha) {}
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) { return in.elu(alpha); });
+  }
+  void members(Members&) const override {}
+  double alpha;
+};
+
+struct CELU : Module {
+  explicit CELU(double alpha = 1) : alpha(alpha) {}
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) { return in.celu(alpha); });
+  }
+  void members(Members&) const override {}
+  double alpha;
+};
+
+/// InvalidArgument, when called, unless min <= max.
+struct Hardtanh : Module {
+  explicit Hardtanh(double min = -1, double max = 1) : min(min), max(max) {}
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) { return in.hardtanh(min, max); });
+  }
+  void members(Members&) const override {}
+  double min, max;
+};
+
+/// Tensor::prelu() with one weight, or one per channel, that is learned.
+struct PReLU : Module {
+  explicit PReLU(int64_t parameters = 1, double init = 0.25, const TensorOptions& options = {});
+  explicit PReLU(Tensor weight) : weight(std::move(weight)) {}
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) { return in.prelu(weight); });
+  }
+  void members(Members& m) const override { m.parameter("weight", weight); }
+  Tensor weight;
+};
 
 struct LeakyReLU : Module {
   explicit LeakyReLU(double negative_slope = 0.01) : negative_slope(negative_slope) {}
@@ -304,6 +350,24 @@ struct Softplus : Module {
   }
   void members(Members&) const override {}
   double beta, threshold;
+};
+
+struct GLU : Module {
+  explicit GLU(int64_t dim = -1) : dim(dim) {}
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) { return in.glu(dim); });
+  }
+  void members(Members&) const override {}
+  int64_t dim;
+};
+
+struct Softmin : Module {
+  explicit Softmin(int64_t dim = -1) : dim(dim) {}
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) { return in.softmin(dim); });
+  }
+  void members(Members&) const override {}
+  int64_t dim;
 };
 
 struct Softmax : Module {

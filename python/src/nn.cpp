@@ -230,15 +230,39 @@ void bind_shapes(py::module_& m) {
 void bind_activations(py::module_& m) {
   layer<nn::ReLU>(m, "ReLU", "max(x, 0)").def(py::init<>());
   layer<nn::ReLU6>(m, "ReLU6", "min(max(x, 0), 6)").def(py::init<>());
+  layer<nn::SELU>(m, "SELU", "elu() of fixed alpha and scale, which keep mean and variance.")
+      .def(py::init<>());
+  layer<nn::ELU>(m, "ELU", "x, or alpha (exp(x) - 1) below 0.")
+      .def(py::init<double>(), arg("alpha") = 1.0);
+  layer<nn::CELU>(m, "CELU", "x, or alpha (exp(x / alpha) - 1) below 0.")
+      .def(py::init<double>(), arg("alpha") = 1.0);
+  layer<nn::Hardtanh>(m, "Hardtanh", "x kept in min..max.")
+      .def(py::init<double, double>(), arg("min") = -1.0, arg("max") = 1.0);
+  auto prelu = layer<nn::PReLU>(m, "PReLU", "x, or a learned weight times x below 0.");
+  prelu.def(py::init([](int64_t parameters, double init, DType t, const std::string& device) {
+              return nn::PReLU(parameters, init, {t, device});
+            }),
+            arg("parameters") = 1, arg("init") = 0.25, TUFF_LAYER_OPTIONS);
+  prelu.def(py::init<Tensor>(), arg("weight"));
   layer<nn::LeakyReLU>(m, "LeakyReLU", "x where it is above 0, else negative_slope * x.")
       .def(py::init<double>(), arg("negative_slope") = 0.01);
   layer<nn::GELU>(m, "GELU", "x * Phi(x); approximate \"none\" or \"tanh\".")
       .def(py::init<std::string>(), arg("approximate") = "none");
   layer<nn::SiLU>(m, "SiLU", "x * sigmoid(x)").def(py::init<>());
   layer<nn::Sigmoid>(m, "Sigmoid", "1 / (1 + exp(-x))").def(py::init<>());
+  layer<nn::LogSigmoid>(m, "LogSigmoid", "log(sigmoid(x))").def(py::init<>());
+  layer<nn::Hardsigmoid>(m, "Hardsigmoid", "x/6 + 1/2, kept in 0..1.").def(py::init<>());
+  layer<nn::Hardswish>(m, "Hardswish", "x hardsigmoid(x)").def(py::init<>());
+  layer<nn::Mish>(m, "Mish", "x tanh(softplus(x))").def(py::init<>());
+  layer<nn::Softsign>(m, "Softsign", "x / (1 + |x|)").def(py::init<>());
+  layer<nn::Tanhshrink>(m, "Tanhshrink", "x - tanh(x)").def(py::init<>());
   layer<nn::Tanh>(m, "Tanh", "The hyperbolic tangent.").def(py::init<>());
   layer<nn::Softplus>(m, "Softplus", "log(1 + exp(beta x)) / beta")
       .def(py::init<double, double>(), arg("beta") = 1.0, arg("threshold") = 20.0);
+  layer<nn::GLU>(m, "GLU", "The first half of an axis times the sigmoid of the second.")
+      .def(py::init<int64_t>(), arg("dim") = -1);
+  layer<nn::Softmin>(m, "Softmin", "softmax(-x) along one axis.")
+      .def(py::init<int64_t>(), arg("dim") = -1);
   layer<nn::Softmax>(m, "Softmax", "Along one axis.").def(py::init<int64_t>(), arg("dim") = -1);
   layer<nn::LogSoftmax>(m, "LogSoftmax", "Along one axis.")
       .def(py::init<int64_t>(), arg("dim") = -1);

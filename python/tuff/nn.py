@@ -148,6 +148,72 @@ class ReLU6(_Layer):
     _core_class = _nn.ReLU6
 
 
+class SELU(_Layer):
+    """elu() of fixed alpha and scale, which keep mean and variance."""
+    _core_class = _nn.SELU
+
+
+class ELU(_Layer):
+    """x, or alpha (exp(x) - 1) below 0."""
+    _core_class = _nn.ELU
+
+
+class CELU(_Layer):
+    """x, or alpha (exp(x / alpha) - 1) below 0."""
+    _core_class = _nn.CELU
+
+
+class Hardtanh(_Layer):
+    """x kept in min..max."""
+    _core_class = _nn.Hardtanh
+
+
+class PReLU(_Layer):
+    """x, or a learned weight times x below 0: one weight, or one per channel."""
+    _core_class = _nn.PReLU
+    weight: _Tensor
+
+
+class LogSigmoid(_Layer):
+    """log(sigmoid(x))"""
+    _core_class = _nn.LogSigmoid
+
+
+class Hardsigmoid(_Layer):
+    """x/6 + 1/2, kept in 0..1."""
+    _core_class = _nn.Hardsigmoid
+
+
+class Hardswish(_Layer):
+    """x hardsigmoid(x)"""
+    _core_class = _nn.Hardswish
+
+
+class Mish(_Layer):
+    """x tanh(softplus(x))"""
+    _core_class = _nn.Mish
+
+
+class Softsign(_Layer):
+    """x / (1 + |x|)"""
+    _core_class = _nn.Softsign
+
+
+class Tanhshrink(_Layer):
+    """x - tanh(x)"""
+    _core_class = _nn.Tanhshrink
+
+
+class GLU(_Layer):
+    """The first half of an axis times the sigmoid of the second."""
+    _core_class = _nn.GLU
+
+
+class Softmin(_Layer):
+    """softmax(-x) along one axis."""
+    _core_class = _nn.Softmin
+
+
 class LeakyReLU(_Layer):
     """x where it is above 0, else negative_slope * x."""
     _core_class = _nn.LeakyReLU

@@ -111,6 +111,10 @@ BatchNorm2d = BatchNorm
 BatchNorm3d = BatchNorm
 
 
+class CELU(Module):
+    def __init__(self, alpha: float = 1.0) -> None: ...
+
+
 class Conv1d(Module):
     weight: Tensor
     bias: Tensor | None
@@ -138,6 +142,10 @@ class Conv2d(Module):
 class Dropout(Module):
     p: float
     def __init__(self, p: float = 0.5) -> None: ...
+
+
+class ELU(Module):
+    def __init__(self, alpha: float = 1.0) -> None: ...
 
 
 class Embedding(Module):
@@ -265,11 +273,28 @@ class GELU(Module):
     def __init__(self, approximate: str = 'none') -> None: ...
 
 
+class GLU(Module):
+    def __init__(self, dim: int = -1) -> None: ...
+
+
+class Hardsigmoid(Module): ...
+
+
+class Hardswish(Module): ...
+
+
+class Hardtanh(Module):
+    def __init__(self, min: float = -1.0, max: float = 1.0) -> None: ...
+
+
 class Identity(Module): ...
 
 
 class LeakyReLU(Module):
     def __init__(self, negative_slope: float = 0.01) -> None: ...
+
+
+class LogSigmoid(Module): ...
 
 
 class LogSoftmax(Module):
@@ -279,6 +304,18 @@ class LogSoftmax(Module):
 class MaxPool2d(Module):
     def __init__(self, kernel: Pair, stride: Pair | None = None, padding: Pair = (0, 0),
                  dilation: Pair = (1, 1), ceil_mode: bool = False) -> None: ...
+
+
+class Mish(Module): ...
+
+
+class PReLU(Module):
+    weight: Tensor
+    @overload
+    def __init__(self, parameters: int = 1, init: float = 0.25, *, dtype: DTypeLike = ...,
+                 device: str = '') -> None: ...
+    @overload
+    def __init__(self, weight: Tensor) -> None: ...
 
 
 class RNN(Module):
@@ -304,6 +341,9 @@ class ReLU(Module): ...
 class ReLU6(Module): ...
 
 
+class SELU(Module): ...
+
+
 class SiLU(Module): ...
 
 
@@ -314,11 +354,21 @@ class Softmax(Module):
     def __init__(self, dim: int = -1) -> None: ...
 
 
+class Softmin(Module):
+    def __init__(self, dim: int = -1) -> None: ...
+
+
 class Softplus(Module):
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None: ...
 
 
+class Softsign(Module): ...
+
+
 class Tanh(Module): ...
+
+
+class Tanhshrink(Module): ...
 
 
 class TransformerDecoder(Module):

@@ -18,6 +18,9 @@ namespace tuff::kernel {
 // Bit i: the value exists once per value of lane_ranges[i].
 using LaneMask = uint32_t;
 
+// Of each Shared, in bytes: renderers lay them out one behind the other.
+inline constexpr int64_t kSharedAlignment = 64;
+
 struct Estimate {
   uint64_t flops = 0, bytes = 0;
 };  // per launch, at maximum extents

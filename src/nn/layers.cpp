@@ -94,6 +94,9 @@ LayerNorm::LayerNorm(int64_t n, double epsilon, const TensorOptions& o)
       features(n),
       eps(epsilon) {}
 
+PReLU::PReLU(int64_t parameters, double init, const TensorOptions& o)
+    : weight(constant_parameter({parameters}, init, o)) {}
+
 GroupNorm::GroupNorm(int64_t groups_, int64_t n, double epsilon, bool affine,
                      const TensorOptions& o)
     : groups(groups_), channels(n), eps(epsilon) {

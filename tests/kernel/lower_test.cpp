@@ -485,6 +485,19 @@ TEST(Lower, KeptRowsLeaveProductsTheirTiles) {
 
 // What rows are reduced to is stored where the rows are walked: nothing is computed for it again,
 // and the tiles stay what they are.
+// Random graph 100227 of `tuff check`: a quotient by 0 is one as well, when it is decomposed.
+TEST(Lower, TheLargerOfAConstantAndWhatBecomesOne) {
+  AstBuilder b;
+  const UOp i = b.loop(4), zero = int_const(DType::I16, 0);
+  const UOp quotient = make(Op::IDiv, DType::I16, {load(1, 4, i, DType::I16), zero});
+  const UOp ast =
+      kernel_of({store(0, 4, i, make(Op::Max, DType::I16, {quotient, zero}), {i})});
+  for (const char* name : {"c-x86-64", "spirv-lavapipe"}) {
+    const LinearKernel k = lower(ast, builtin_target(name));
+    expect_same(ast, k, 0, name);
+  }
+}
+
 TEST(Lower, ValuesOfKeptRowsAreStoredRowByRow) {
   const UOp ast = attention_gradient_ast(2, 32, 16);
   const LinearKernel k = lower(ast, builtin_target("c-x86-64"));

@@ -276,7 +276,12 @@ class Use(unittest.TestCase):
         for layer, wanted in ((nn.ReLU(), x.relu()), (nn.ReLU6(), x.clamp(0, 6)), (nn.LeakyReLU(0.5), x.leaky_relu(0.5)),
                               (nn.GELU("tanh"), x.gelu("tanh")), (nn.SiLU(), x.silu()), (nn.Sigmoid(), x.sigmoid()),
                               (nn.Tanh(), x.tanh()), (nn.Softplus(2), x.softplus(2)), (nn.Softmax(-2), x.softmax(-2)),
-                              (nn.LogSoftmax(), x.log_softmax()), (nn.MaxPool2d(2), x.max_pool2d(2)),
+                              (nn.LogSoftmax(), x.log_softmax()), (nn.SELU(), x.selu()), (nn.ELU(0.5), x.elu(0.5)),
+                              (nn.CELU(2), x.celu(2)), (nn.Hardtanh(-1, 4), x.hardtanh(-1, 4)), (nn.Mish(), x.mish()),
+                              (nn.LogSigmoid(), x.logsigmoid()), (nn.Hardsigmoid(), x.hardsigmoid()),
+                              (nn.Hardswish(), x.hardswish()), (nn.Softsign(), x.softsign()), (nn.GLU(-2), x.glu(-2)),
+                              (nn.Tanhshrink(), x.tanhshrink()), (nn.Softmin(-2), x.softmin(-2)),
+                              (nn.PReLU(init=0.5), x.leaky_relu(0.5)), (nn.MaxPool2d(2), x.max_pool2d(2)),
                               (nn.AvgPool2d(2), x.avg_pool2d(2)), (nn.Identity(), x), (nn.Flatten(), x.flatten(1)),
                               (nn.AdaptiveAvgPool2d((1, 2)), x.mean([-2], keepdim=True))):
             self.assertEqual(layer(x).tolist(), wanted.tolist(), layer)

@@ -78,6 +78,8 @@ UOp saturating_cast(const UOp& x, DType to) {
 // b where a < b or b is NaN, else a (which may be NaN). A constant is no NaN.
 UOp maximum(const UOp& a, const UOp& b) {
   if (a->dtype == DType::Bool) return alu(Op::Or, {a, b});
+  // A source may have become a constant just now.
+  if (a->is_const() && b->is_const()) return alu(Op::Max, {a, b});
   if (a->is_const()) return maximum(b, a);
   const UOp less = alu(Op::CmpLt, {a, b});
   if (!is_float(a->dtype) || b->is_const()) return where(less, b, a);

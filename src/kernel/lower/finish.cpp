@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/arith.h"
 #include "ir/kernel_floor.h"
 #include "kernel/analysis/op_counts.h"
 #include "kernel/pipeline.h"
@@ -52,8 +53,8 @@ void fill_arguments(LinearKernel& k) {
     }
     if (u->op == Op::Variable) k.variables.push_back(u);
     if (u->op == Op::Shared)
-      k.shared_bytes +=
-          uint32_t(u->get<SharedArg>().count * int64_t(size_bytes(u->dtype)) + 63) & ~63u;
+      k.shared_bytes += uint32_t(
+          align_up(uint64_t(u->get<SharedArg>().count) * size_bytes(u->dtype), kSharedAlignment));
     const bool loads = u->op == Op::Load || u->op == Op::MatrixLoad;
     const bool stores = u->op == Op::Store || u->op == Op::MatrixStore;
     if ((!loads && !stores) || u->src(0)->op != Op::Index) continue;

@@ -8,6 +8,7 @@
 #include "ir/kernel_floor.h"
 #include "ir/symbolic.h"
 #include "kernel/analysis/access.h"
+#include "kernel/lowered.h"
 #include "kernel/opt/stage_local.h"
 
 namespace tuff::kernel {
@@ -235,8 +236,11 @@ int64_t Tiling::staged_bytes(int operand, int64_t around) const {
       matrices_ &&
       matrices_->factor(f.source).lines.by_columns != (f.source == matrices_->a.source);
   int64_t row = 1;
-  for (const TilePart& p : tile_parts(f, around))
-    row *= p.inside && p.walks && p.reduced == along_steps ? p.part.size->max : 1;
+  for (const TilePart& p : tile_parts(f, around)) {
+    // A loop over slabs is one of a reduction.
+    const bool steps = p.reduced || p.part.kind == AxisKind::Reduce;
+    row *= p.inside && p.walks && steps == along_steps ? p.part.size->max : 1;
+  }
   return local_copy_bytes(count, row, target_.held_bytes(t));
 }
 
@@ -294,8 +298,13 @@ std::string Tiling::check_stage(const Opt& o) const {
 }
 
 int64_t Tiling::room_for(int operand, const std::vector<Opt>& staged) const {
-  int64_t room = int64_t(target_.shared_bytes) - kept_bytes() - matrix_bytes() - 128;
-  for (const Opt& c : copies(staged))
+  const std::vector<Opt> copied = copies(staged);
+  const auto memories =
+      std::ranges::count_if(stored_, [](const Stored& s) { return s.kept_bytes > 0; }) +
+      std::ranges::count_if(reductions_, [&](const Reduction& r) { return is_shared(r); });
+  int64_t room = int64_t(target_.shared_bytes) - kept_bytes() - matrix_bytes() -
+                 kSharedAlignment * (memories + std::ssize(copied) + 1);
+  for (const Opt& c : copied)
     room -= c.axis == operand ? 0 : staged_bytes(c.axis, c.amount) * places_of(c.axis);
   return std::max<int64_t>(room, 0);
 }
