@@ -71,6 +71,7 @@ class DataLoader {
   /// The number of the next iteration: for a training that goes on.
   void set_epoch(int64_t epoch) { epoch_ = epoch; }
 
+  /// Over the batches of one epoch, for range-based for.
   class Iterator {
    public:
     const Batch& operator*() const;

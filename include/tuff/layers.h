@@ -263,7 +263,6 @@ struct Flatten : Module {
   int64_t start_dim, end_dim;
 };
 
-// Activations: the function of Tensor that has the name.
 #define TUFF_ACTIVATION(Name, function)                                \
   struct Name : Module {                                               \
     Tensor operator()(const Tensor& x) const {                         \
@@ -271,20 +270,33 @@ struct Flatten : Module {
     }                                                                  \
     void members(Members&) const override {}                           \
   }
+/// Tensor::relu().
 TUFF_ACTIVATION(ReLU, relu());
+/// Tensor::relu6().
 TUFF_ACTIVATION(ReLU6, relu6());
+/// Tensor::selu().
 TUFF_ACTIVATION(SELU, selu());
+/// Tensor::silu().
 TUFF_ACTIVATION(SiLU, silu());
+/// Tensor::sigmoid().
 TUFF_ACTIVATION(Sigmoid, sigmoid());
+/// Tensor::logsigmoid().
 TUFF_ACTIVATION(LogSigmoid, logsigmoid());
+/// Tensor::hardsigmoid().
 TUFF_ACTIVATION(Hardsigmoid, hardsigmoid());
+/// Tensor::hardswish().
 TUFF_ACTIVATION(Hardswish, hardswish());
+/// Tensor::mish().
 TUFF_ACTIVATION(Mish, mish());
+/// Tensor::softsign().
 TUFF_ACTIVATION(Softsign, softsign());
+/// Tensor::tanh().
 TUFF_ACTIVATION(Tanh, tanh());
+/// Tensor::tanhshrink().
 TUFF_ACTIVATION(Tanhshrink, tanhshrink());
 #undef TUFF_ACTIVATION
 
+/// Tensor::elu().
 struct ELU : Module {
   explicit ELU(double alpha = 1) : alpha(alpha) {}
   Tensor operator()(const Tensor& x) const {
@@ -294,6 +306,7 @@ struct ELU : Module {
   double alpha;
 };
 
+/// Tensor::celu().
 struct CELU : Module {
   explicit CELU(double alpha = 1) : alpha(alpha) {}
   Tensor operator()(const Tensor& x) const {
@@ -324,6 +337,7 @@ struct PReLU : Module {
   Tensor weight;
 };
 
+/// Tensor::leaky_relu().
 struct LeakyReLU : Module {
   explicit LeakyReLU(double negative_slope = 0.01) : negative_slope(negative_slope) {}
   Tensor operator()(const Tensor& x) const {
@@ -343,6 +357,7 @@ struct GELU : Module {
   std::string approximate;
 };
 
+/// Tensor::softplus().
 struct Softplus : Module {
   explicit Softplus(double beta = 1, double threshold = 20) : beta(beta), threshold(threshold) {}
   Tensor operator()(const Tensor& x) const {
@@ -352,6 +367,7 @@ struct Softplus : Module {
   double beta, threshold;
 };
 
+/// Tensor::glu().
 struct GLU : Module {
   explicit GLU(int64_t dim = -1) : dim(dim) {}
   Tensor operator()(const Tensor& x) const {
@@ -361,6 +377,7 @@ struct GLU : Module {
   int64_t dim;
 };
 
+/// Tensor::softmin().
 struct Softmin : Module {
   explicit Softmin(int64_t dim = -1) : dim(dim) {}
   Tensor operator()(const Tensor& x) const {
@@ -370,6 +387,7 @@ struct Softmin : Module {
   int64_t dim;
 };
 
+/// Tensor::softmax().
 struct Softmax : Module {
   explicit Softmax(int64_t dim = -1) : dim(dim) {}
   Tensor operator()(const Tensor& x) const {
@@ -379,6 +397,7 @@ struct Softmax : Module {
   int64_t dim;
 };
 
+/// Tensor::log_softmax().
 struct LogSoftmax : Module {
   explicit LogSoftmax(int64_t dim = -1) : dim(dim) {}
   Tensor operator()(const Tensor& x) const {

@@ -17,6 +17,7 @@
 
 namespace tuff::optim {
 
+/// Options of SGD, or of one group of its parameters.
 struct SGDOptions {
   double lr = 1e-2, momentum = 0, weight_decay = 0;
   bool nesterov = false;
@@ -40,10 +41,12 @@ class SGD : public GroupedOptimizer<SGDOptions> {
   void loaded() override;
 };
 
+/// Options of Adam, or of one group of its parameters.
 struct AdamOptions {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   bool amsgrad = false, maximize = false;
 };
+/// Options of AdamW, or of one group of its parameters.
 struct AdamWOptions {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
   bool decay_matrices_only = false;  // no decay on parameters of fewer than two axes
@@ -90,6 +93,7 @@ class AdamW : public Adam {
   const char* kind() const override { return "AdamW"; }
 };
 
+/// Options of RMSprop, or of one group of its parameters.
 struct RMSpropOptions {
   double lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0;
   bool centered = false, maximize = false;
@@ -110,6 +114,7 @@ class RMSprop : public GroupedOptimizer<RMSpropOptions> {
   void update(size_t i, const Tensor& gradient) override;
 };
 
+/// Options of Adagrad, or of one group of its parameters.
 struct AdagradOptions {
   double lr = 1e-2, lr_decay = 0, weight_decay = 0, initial_accumulator_value = 0, eps = 1e-10;
   bool maximize = false;
@@ -129,6 +134,7 @@ class Adagrad : public GroupedOptimizer<AdagradOptions> {
   void update(size_t i, const Tensor& gradient) override;
 };
 
+/// Options of Adadelta, or of one group of its parameters.
 struct AdadeltaOptions {
   double lr = 1, rho = 0.9, eps = 1e-6, weight_decay = 0;
   bool maximize = false;
@@ -148,6 +154,7 @@ class Adadelta : public GroupedOptimizer<AdadeltaOptions> {
   void update(size_t i, const Tensor& gradient) override;
 };
 
+/// Options of Adamax, or of one group of its parameters.
 struct AdamaxOptions {
   double lr = 2e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   bool maximize = false;
@@ -167,6 +174,7 @@ class Adamax : public GroupedOptimizer<AdamaxOptions> {
   void update(size_t i, const Tensor& gradient) override;
 };
 
+/// Options of NAdam, or of one group of its parameters.
 struct NAdamOptions {
   double lr = 2e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0, momentum_decay = 4e-3;
   bool maximize = false;
@@ -186,6 +194,7 @@ class NAdam : public GroupedOptimizer<NAdamOptions> {
   void update(size_t i, const Tensor& gradient) override;
 };
 
+/// Options of RAdam, or of one group of its parameters.
 struct RAdamOptions {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   bool maximize = false;
@@ -205,6 +214,7 @@ class RAdam : public GroupedOptimizer<RAdamOptions> {
   void update(size_t i, const Tensor& gradient) override;
 };
 
+/// Options of ASGD, or of one group of its parameters.
 struct ASGDOptions {
   double lr = 1e-2, lambd = 1e-4, alpha = 0.75, t0 = 1e6, weight_decay = 0;
   bool maximize = false;
@@ -225,6 +235,7 @@ class ASGD : public GroupedOptimizer<ASGDOptions> {
   void update(size_t i, const Tensor& gradient) override;
 };
 
+/// Options of Adafactor, or of one group of its parameters.
 struct AdafactorOptions {
   double lr = 1e-2, beta2_decay = -0.8;
   std::optional<double> eps1 = {};
@@ -249,6 +260,7 @@ class Adafactor : public GroupedOptimizer<AdafactorOptions> {
   void update(size_t i, const Tensor& gradient) override;
 };
 
+/// Options of LAMB, or of one group of its parameters.
 struct LAMBOptions {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-6, weight_decay = 0;
   bool maximize = false;
@@ -269,6 +281,7 @@ class LAMB : public GroupedOptimizer<LAMBOptions> {
   void update(size_t i, const Tensor& gradient) override;
 };
 
+/// Options of LARS, or of one group of its parameters.
 struct LARSOptions {
   double lr = 1e-2, momentum = 0.9, weight_decay = 1e-4;
   bool nesterov = false;
@@ -290,6 +303,7 @@ class LARS : public GroupedOptimizer<LARSOptions> {
   void update(size_t i, const Tensor& gradient) override;
 };
 
+/// Options of Muon, or of one group of its parameters.
 struct MuonOptions {
   double lr = 1e-3, weight_decay = 0.1, momentum = 0.95;
   bool nesterov = true;
@@ -314,6 +328,7 @@ class Muon : public GroupedOptimizer<MuonOptions> {
   void update(size_t i, const Tensor& gradient) override;
 };
 
+/// Options of Lion, or of one group of its parameters.
 struct LionOptions {
   double lr = 1e-4, beta1 = 0.9, beta2 = 0.99, weight_decay = 0;
   bool maximize = false;
@@ -333,6 +348,7 @@ class Lion : public GroupedOptimizer<LionOptions> {
   void update(size_t i, const Tensor& gradient) override;
 };
 
+/// Options of LBFGS, or of one group of its parameters.
 struct LBFGSOptions {
   double lr = 1;
   int64_t max_iter = 20, history_size = 100;
@@ -376,6 +392,7 @@ Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm,
 void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value);
 
 /// How a GradScaler changes its scale.
+/// Options of GradScaler, or of one group of its parameters.
 struct GradScalerOptions {
   double init_scale = 65536, growth_factor = 2, backoff_factor = 0.5;
   int64_t growth_interval = 2000;

@@ -42,6 +42,7 @@ struct RNNCell : RecurrentCell {
 struct LSTMCell : RecurrentCell {
   LSTMCell(int64_t in, int64_t hidden, bool bias = true, const TensorOptions& options = {})
       : RecurrentCell(4, in, hidden, bias, options) {}
+  /// x (N, in), h and c (N, hidden), zeros if not given. Gives h' and c'.
   std::pair<Tensor, Tensor> operator()(const Tensor& x, const Tensor& h = {},
                                        const Tensor& c = {}) const;
 };
@@ -111,6 +112,7 @@ class LSTM : public Recurrent {
   LSTM(int64_t in, int64_t hidden, const RecurrentOptions& options = {},
        const TensorOptions& tensors = {})
       : Recurrent(4, in, hidden, options, tensors) {}
+  /// x as Recurrent has it; h and c (layers * directions, N, hidden), zeros if not given.
   std::tuple<Tensor, Tensor, Tensor> operator()(const Tensor& x, const Tensor& h = {},
                                                 const Tensor& c = {}) const;
 
@@ -118,6 +120,7 @@ class LSTM : public Recurrent {
   State step(const Tensor& gates, const State& before, const Weights& w) const override;
 };
 
+/// GRUCell's steps (Cho et al., 2014). Returns the outputs, and the last h of all layers.
 class GRU : public Recurrent {
  public:
   GRU(int64_t in, int64_t hidden, const RecurrentOptions& options = {},

@@ -25,9 +25,10 @@ class TensorStatistics {
   /// alone has the gradient.
   std::pair<Tensor, Tensor> max_with_indices(int64_t dim, bool keepdim = false) const;
   std::pair<Tensor, Tensor> min_with_indices(int64_t dim, bool keepdim = false) const;
-  /// {var(), mean()} and {std(), mean()}.
+  /// {var(), mean()}.
   std::pair<Tensor, Tensor> var_mean(const Axes& dims = {}, bool keepdim = false,
                                      int64_t correction = 1) const;
+  /// {std(), mean()}.
   std::pair<Tensor, Tensor> std_mean(const Axes& dims = {}, bool keepdim = false,
                                      int64_t correction = 1) const;
   /// (sum of |x|^p)^(1/p); the largest |x| for infinity, the smallest for -infinity, how many are

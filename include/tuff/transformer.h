@@ -22,6 +22,8 @@ struct TransformerOptions {
 struct TransformerEncoderLayer : Module {
   TransformerEncoderLayer(int64_t features, int64_t heads, const TransformerOptions& options = {},
                           const TensorOptions& tensors = {});
+  /// src (N, T, features); masks as scaled_dot_product_attention() has them, key_padding_mask
+  /// (N, T) true where a position is padding.
   Tensor operator()(const Tensor& src, const Tensor& src_mask = {}, bool is_causal = false,
                     const Tensor& src_key_padding_mask = {}) const;
   void members(Members& m) const override;
@@ -36,6 +38,8 @@ struct TransformerEncoderLayer : Module {
 struct TransformerDecoderLayer : Module {
   TransformerDecoderLayer(int64_t features, int64_t heads, const TransformerOptions& options = {},
                           const TensorOptions& tensors = {});
+  /// tgt (N, T, features), memory (N, S, features); masks of tgt's own attention and of memory's, as
+  /// in the encoder.
   Tensor operator()(const Tensor& tgt, const Tensor& memory, const Tensor& tgt_mask = {},
                     const Tensor& memory_mask = {}, bool tgt_is_causal = false,
                     const Tensor& tgt_key_padding_mask = {},
@@ -54,6 +58,8 @@ struct TransformerEncoder : Module {
   TransformerEncoder(int64_t features, int64_t heads, int64_t num_layers,
                      const TransformerOptions& options = {}, bool norm = false,
                      const TensorOptions& tensors = {});
+  /// src (N, T, features); masks as scaled_dot_product_attention() has them, key_padding_mask
+  /// (N, T) true where a position is padding.
   Tensor operator()(const Tensor& src, const Tensor& src_mask = {}, bool is_causal = false,
                     const Tensor& src_key_padding_mask = {}) const;
   void members(Members& m) const override;
@@ -66,6 +72,8 @@ struct TransformerDecoder : Module {
   TransformerDecoder(int64_t features, int64_t heads, int64_t num_layers,
                      const TransformerOptions& options = {}, bool norm = false,
                      const TensorOptions& tensors = {});
+  /// tgt (N, T, features), memory (N, S, features); masks of tgt's own attention and of memory's, as
+  /// in the encoder.
   Tensor operator()(const Tensor& tgt, const Tensor& memory, const Tensor& tgt_mask = {},
                     const Tensor& memory_mask = {}, bool tgt_is_causal = false,
                     const Tensor& tgt_key_padding_mask = {},

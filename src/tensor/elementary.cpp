@@ -157,12 +157,14 @@ Tensor expm1_of(const Tensor& x) {
   return Tensor::where(close, small, exact_exp(x) - 1);
 }
 
-// exp(-a^2), a^2 not rounded: by the upper half of a, whose square is exact.
+// kAbove exp(-a^2), a^2 not rounded: by the upper half of a, whose square is exact. Of the least
+// results the part that is added would be subnormal, which some devices take for 0.
+constexpr double kAbove = 1 << 24;
 Tensor exp_of_negative_square(const Tensor& a) {
   const Tensor hi = detail::upper_half(a), rest = (hi - a) * (hi + a);
   constexpr double kSeries[] = {1, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120};  // of (e^x - 1)/x
   const Tensor more = rest * horner(rest, kSeries);
-  const Tensor square = exact_exp(-(hi * hi));
+  const Tensor square = exact_exp(-(hi * hi)) * kAbove;
   return square + square * more;
 }
 // erfc from 0.4 on, as t = 1/(1 + a/2) times a polynomial of t and exp(-a^2).
@@ -170,7 +172,7 @@ Tensor wide_erfc_tail(const Tensor& x) {
   const Tensor a = magnitude(x).clamp(0.4, is_wide(x) ? 28 : 14);
   const Tensor t = (a * 0.5 + 1).reciprocal();
   const Tensor factor = t * horner(t - 0.4375, detail::kWideErfcF32, detail::kWideErfcF64);
-  return factor * exp_of_negative_square(a);
+  return factor * exp_of_negative_square(a) * (1 / kAbove);
 }
 Tensor erfc_of(const Tensor& x) {
   const Tensor tail = wide_erfc_tail(x);

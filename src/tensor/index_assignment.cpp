@@ -303,12 +303,16 @@ Tensor& Tensor::index_put_(const std::vector<Index>& indices, const Tensor& valu
                               "use index_put(), or hold a NoGradGuard to write it");
   const std::optional<PutPart> p = part_to_put(*this, indices, value);
   if (!p) return *this;
-  if (!is_in_memory(*this))
-    replace(*this, detail::derive(*this, ir::put(uop(*this), pairs_of(*p), uop(p->value))));
-  else if (detail::same(p->value.sizes(), sizes()))
+  if (!is_in_memory(*this)) {
+    // What it is built of is let go before it is replaced.
+    const Tensor changed =
+        detail::derive(*this, ir::put(uop(*this), pairs_of(*p), uop(p->value)));
+    replace(*this, changed);
+  } else if (detail::same(p->value.sizes(), sizes())) {
     detail::store(*this, p->value);
-  else
+  } else {
     detail::store_part(*this, pairs_of(*p), p->value);
+  }
   return *this;
 }
 

@@ -317,6 +317,8 @@ bool Tiling::is_beside_shared(int axis) const {
 // invocations.
 std::string Tiling::check_shared(const Opt& o) const {
   if (!target_.has_local) return "the target has no workgroups";
+  if (o.kind == OptKind::GroupReduce && target_.max_loop_trips && walks_far())
+    return "barriers go wrong where a device that ends loops counts beyond 32 bits";
   if (keeps_rows()) return is_column(o) ? check_columns(o) : "";
   if (spread_groups_) return "the workgroup takes rows of axes that are shared out";
   if (o.kind == OptKind::GroupReduce) {
@@ -340,6 +342,15 @@ std::string Tiling::check_shared(const Opt& o) const {
       return "a reduction that the workgroup shares does not depend on the axis";
   }
   return {};
+}
+
+// About 2^31 steps or more, so that positions may need 64 bits. lavapipe (Mesa 22.3), which ends
+// loops, gives wrong sums in kernels with such positions and a barrier.
+bool Tiling::walks_far() const {
+  constexpr double kFar = 1 << 30;
+  double steps = 1;
+  for (const Axis& a : axes_) steps *= double(std::max<int64_t>(a.range->src(0)->max, 1));
+  return steps >= kFar;
 }
 
 // A reduction that is to be shared, beside the output axes that the workgroup holds.

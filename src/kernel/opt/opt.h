@@ -173,6 +173,7 @@ class Tiling {
   bool keeps_stores_outside(const Opt& swap) const;
   std::string check_amount(const Opt& o) const;
   std::string check_shared(const Opt& o) const;
+  bool walks_far() const;
   std::string check_workgroup(const Opt& o) const;
   std::string check_vector(const Opt& o) const;
   std::string check_kept(const Opt& o) const;
