@@ -317,8 +317,10 @@ bool Tiling::is_beside_shared(int axis) const {
 // invocations.
 std::string Tiling::check_shared(const Opt& o) const {
   if (!target_.has_local) return "the target has no workgroups";
-  if (o.kind == OptKind::GroupReduce && target_.max_loop_trips && walks_far())
-    return "barriers go wrong where a device that ends loops counts beyond 32 bits";
+  for (const Reduction& r : reductions_) {
+    if (target_.max_loop_trips && contains(r.own, o.axis) && walks_far(r))
+      return "barriers go wrong where a device that ends loops counts beyond 32 bits";
+  }
   if (keeps_rows()) return is_column(o) ? check_columns(o) : "";
   if (spread_groups_) return "the workgroup takes rows of axes that are shared out";
   if (o.kind == OptKind::GroupReduce) {
@@ -346,10 +348,13 @@ std::string Tiling::check_shared(const Opt& o) const {
 
 // About 2^31 steps or more, so that positions may need 64 bits. lavapipe (Mesa 22.3), which ends
 // loops, gives wrong sums in kernels with such positions and a barrier.
-bool Tiling::walks_far() const {
+bool Tiling::walks_far(const Reduction& r) const {
   constexpr double kFar = 1 << 30;
   double steps = 1;
-  for (const Axis& a : axes_) steps *= double(std::max<int64_t>(a.range->src(0)->max, 1));
+  for (int a = 0; a < int(axes_.size()); a++) {
+    const int64_t extent = axes_[size_t(a)].range->src(0)->max;
+    if (contains(r.own, a) || contains(r.around, a)) steps *= double(std::max<int64_t>(extent, 1));
+  }
   return steps >= kFar;
 }
 

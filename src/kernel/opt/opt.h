@@ -173,7 +173,6 @@ class Tiling {
   bool keeps_stores_outside(const Opt& swap) const;
   std::string check_amount(const Opt& o) const;
   std::string check_shared(const Opt& o) const;
-  bool walks_far() const;
   std::string check_workgroup(const Opt& o) const;
   std::string check_vector(const Opt& o) const;
   std::string check_kept(const Opt& o) const;
@@ -221,6 +220,7 @@ class Tiling {
   std::string check_columns(const Opt& o) const;
   std::string check_nested(const Opt& o) const;
   bool is_shared(const Reduction& r) const;
+  bool walks_far(const Reduction& r) const;
   bool is_beside_shared(int axis) const;
   std::string check_beside(const Reduction& r) const;
   void place_local(int axis);
