@@ -296,25 +296,31 @@ TUFF_ACTIVATION(Tanh, tanh());
 TUFF_ACTIVATION(Tanhshrink, tanhshrink());
 #undef TUFF_ACTIVATION
 
+// Those that one number shapes.
+#define TUFF_ACTIVATION_BY(Name, function, type, argument, value)                     \
+  struct Name : Module {                                                              \
+    explicit Name(type argument = value) : argument(argument) {}                      \
+    Tensor operator()(const Tensor& x) const {                                        \
+      return run(x, [&](const Tensor& in) { return in.function(argument); });         \
+    }                                                                                 \
+    void members(Members&) const override {}                                          \
+    type argument;                                                                    \
+  }
 /// Tensor::elu().
-struct ELU : Module {
-  explicit ELU(double alpha = 1) : alpha(alpha) {}
-  Tensor operator()(const Tensor& x) const {
-    return run(x, [&](const Tensor& in) { return in.elu(alpha); });
-  }
-  void members(Members&) const override {}
-  double alpha;
-};
-
+TUFF_ACTIVATION_BY(ELU, elu, double, alpha, 1);
 /// Tensor::celu().
-struct CELU : Module {
-  explicit CELU(double alpha = 1) : alpha(alpha) {}
-  Tensor operator()(const Tensor& x) const {
-    return run(x, [&](const Tensor& in) { return in.celu(alpha); });
-  }
-  void members(Members&) const override {}
-  double alpha;
-};
+TUFF_ACTIVATION_BY(CELU, celu, double, alpha, 1);
+/// Tensor::leaky_relu().
+TUFF_ACTIVATION_BY(LeakyReLU, leaky_relu, double, negative_slope, 0.01);
+/// Tensor::glu().
+TUFF_ACTIVATION_BY(GLU, glu, int64_t, dim, -1);
+/// Tensor::softmin().
+TUFF_ACTIVATION_BY(Softmin, softmin, int64_t, dim, -1);
+/// Tensor::softmax().
+TUFF_ACTIVATION_BY(Softmax, softmax, int64_t, dim, -1);
+/// Tensor::log_softmax().
+TUFF_ACTIVATION_BY(LogSoftmax, log_softmax, int64_t, dim, -1);
+#undef TUFF_ACTIVATION_BY
 
 /// InvalidArgument, when called, unless min <= max.
 struct Hardtanh : Module {
@@ -337,16 +343,6 @@ struct PReLU : Module {
   Tensor weight;
 };
 
-/// Tensor::leaky_relu().
-struct LeakyReLU : Module {
-  explicit LeakyReLU(double negative_slope = 0.01) : negative_slope(negative_slope) {}
-  Tensor operator()(const Tensor& x) const {
-    return run(x, [&](const Tensor& in) { return in.leaky_relu(negative_slope); });
-  }
-  void members(Members&) const override {}
-  double negative_slope;
-};
-
 /// InvalidArgument, when called, for an approximation other than "none" and "tanh".
 struct GELU : Module {
   explicit GELU(std::string approximate = "none") : approximate(std::move(approximate)) {}
@@ -365,46 +361,6 @@ struct Softplus : Module {
   }
   void members(Members&) const override {}
   double beta, threshold;
-};
-
-/// Tensor::glu().
-struct GLU : Module {
-  explicit GLU(int64_t dim = -1) : dim(dim) {}
-  Tensor operator()(const Tensor& x) const {
-    return run(x, [&](const Tensor& in) { return in.glu(dim); });
-  }
-  void members(Members&) const override {}
-  int64_t dim;
-};
-
-/// Tensor::softmin().
-struct Softmin : Module {
-  explicit Softmin(int64_t dim = -1) : dim(dim) {}
-  Tensor operator()(const Tensor& x) const {
-    return run(x, [&](const Tensor& in) { return in.softmin(dim); });
-  }
-  void members(Members&) const override {}
-  int64_t dim;
-};
-
-/// Tensor::softmax().
-struct Softmax : Module {
-  explicit Softmax(int64_t dim = -1) : dim(dim) {}
-  Tensor operator()(const Tensor& x) const {
-    return run(x, [&](const Tensor& in) { return in.softmax(dim); });
-  }
-  void members(Members&) const override {}
-  int64_t dim;
-};
-
-/// Tensor::log_softmax().
-struct LogSoftmax : Module {
-  explicit LogSoftmax(int64_t dim = -1) : dim(dim) {}
-  Tensor operator()(const Tensor& x) const {
-    return run(x, [&](const Tensor& in) { return in.log_softmax(dim); });
-  }
-  void members(Members&) const override {}
-  int64_t dim;
 };
 
 /// Tensor::max_pool2d().

@@ -38,8 +38,8 @@ struct TransformerEncoderLayer : Module {
 struct TransformerDecoderLayer : Module {
   TransformerDecoderLayer(int64_t features, int64_t heads, const TransformerOptions& options = {},
                           const TensorOptions& tensors = {});
-  /// tgt (N, T, features), memory (N, S, features); masks of tgt's own attention and of memory's, as
-  /// in the encoder.
+  /// tgt (N, T, features), memory (N, S, features); masks of tgt's own attention and of memory's,
+  /// as in the encoder.
   Tensor operator()(const Tensor& tgt, const Tensor& memory, const Tensor& tgt_mask = {},
                     const Tensor& memory_mask = {}, bool tgt_is_causal = false,
                     const Tensor& tgt_key_padding_mask = {},
@@ -72,8 +72,8 @@ struct TransformerDecoder : Module {
   TransformerDecoder(int64_t features, int64_t heads, int64_t num_layers,
                      const TransformerOptions& options = {}, bool norm = false,
                      const TensorOptions& tensors = {});
-  /// tgt (N, T, features), memory (N, S, features); masks of tgt's own attention and of memory's, as
-  /// in the encoder.
+  /// tgt (N, T, features), memory (N, S, features); masks of tgt's own attention and of memory's,
+  /// as in the encoder.
   Tensor operator()(const Tensor& tgt, const Tensor& memory, const Tensor& tgt_mask = {},
                     const Tensor& memory_mask = {}, bool tgt_is_causal = false,
                     const Tensor& tgt_key_padding_mask = {},

@@ -19,8 +19,7 @@ inline constexpr int64_t kSplitMaxOutputs = 256;
 inline constexpr int64_t kSplitMinReduced = 32768;
 // So does a matrix product on a GPU with fewer outputs than a third of what keeps its units busy
 // (eight subgroups on each, 64 outputs to a lane: tiles of 8x8, which read half of what tiles of
-// 4x4 do from workgroup memory), in as many parts as do, none shorter than this. Where loads are
-// expensive outputs are an eighth: a larger tile saves little there.
+// 4x4 do from workgroup memory), in as many parts as do, none shorter than this.
 inline constexpr int64_t kSplitOutputsPerLane = 512, kSplitProductGain = 3, kSplitLeastPart = 512;
 // Fewer outputs of many rows of memory each (the channels of images) are cut by these where there
 // are so many elements in all: a workgroup would walk them one after another.

@@ -133,10 +133,10 @@ void Chooser::unroll_main(int64_t most, bool contiguous_first) {
 
 double Chooser::padding(int a, int64_t lanes) const {
   constexpr double kMask = 1.25, kNever = 1e6;
-  constexpr int64_t least = 4, most = 8;
+  constexpr int64_t kLeast = 4, kMost = 8;
   const int64_t size = left(a), rest = size % lanes;
   if (rest == 0) return 1;
-  for (int64_t n = least; n <= most; n++) {
+  for (int64_t n = kLeast; n <= kMost; n++) {
     if (size % n == 0) return kNever;
   }
   return kMask * double(size + lanes - rest) / double(size);

@@ -313,7 +313,8 @@ class GpuKeptRows : Chooser {
   // A factor that all rows share and whose neighbouring columns are not neighbours in memory, so
   // that reads are not coalesced: each invocation would read lines of its own. -1: none.
   int staged_factor(const Product& p) const {
-    if (!target_.has_fast_shared || row_ < 0 || axis(p.step).unit_loads == 0 || axis(p.column).unit_loads > 0) return -1;
+    if (!target_.has_fast_shared || row_ < 0) return -1;
+    if (axis(p.step).unit_loads == 0 || axis(p.column).unit_loads > 0) return -1;
     for (const size_t f : {p.factors, p.factors + 1}) {
       const Tiling::Factor& x = t_.factors()[f];
       if (x.walks(p.column) && !x.walks(row_) && !x.keeps) return int(f);

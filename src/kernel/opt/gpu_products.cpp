@@ -86,7 +86,8 @@ class GpuProduct : Chooser {
   // Tiles in workgroup memory, where that is faster than the caches and both factors have some. The
   // longer the slab the fewer barriers; what is loaded ahead takes registers.
   GpuTile staged_tile(const ProductTile& tile) {
-    if (!target_.has_fast_shared || tile.row < 0 || tile.row == tile.column || t_.factors().size() != 2) return {};
+    if (!target_.has_fast_shared || t_.factors().size() != 2) return {};
+    if (tile.row < 0 || tile.row == tile.column) return {};
     const Tiling before = t_;
     for (const bool ahead : {true, false}) {
       for (const int64_t steps : {16, 8}) {
@@ -258,9 +259,9 @@ class GpuProduct : Chooser {
     return tiles >= 2 * n && wastes_little && 2 * n <= int64_t(target_.max_local[local_axis]);
   }
   void best_pair(ProductTile& best, int column, int row) const {
-    constexpr int64_t most = 8;
-    for (int64_t c = 1; c <= std::min(most, left(column)); c++) {
-      for (int64_t r = 1; r <= (row == column ? 1 : std::min(most, left(row))); r++) {
+    constexpr int64_t kMost = 8;
+    for (int64_t c = 1; c <= std::min(kMost, left(column)); c++) {
+      for (int64_t r = 1; r <= (row == column ? 1 : std::min(kMost, left(row))); r++) {
         const uint64_t invocations = uint64_t(shares_) * k_.outputs / uint64_t(r * c);
         if (r * c > 1 && invocations < wanted_invocations()) continue;
         if (tile_registers(c, r, 1) > registers()) continue;

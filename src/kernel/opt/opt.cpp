@@ -250,7 +250,7 @@ std::string Tiling::check_kind(const Opt& o) const {
     if (std::string why = check_kept(o); !why.empty()) return why;
   if (workgroup_bytes(o) > std::max<int64_t>(target_.shared_bytes, workgroup_bytes()))
     return fmt::format("rows and sums of so many lanes exceed {} bytes of fast memory",
-               target_.shared_bytes);
+                       target_.shared_bytes);
   if (axis.rows) return "what is left of the axis is shared out to the launch";
   if (o.kind == OptKind::Vector) return check_vector(o);
   if (o.kind == OptKind::Local || o.kind == OptKind::GroupReduce) return check_shared(o);
@@ -346,8 +346,7 @@ std::string Tiling::check_shared(const Opt& o) const {
   return {};
 }
 
-// About 2^31 steps or more, so that positions may need 64 bits. lavapipe (Mesa 22.3), which ends
-// loops, gives wrong sums in kernels with such positions and a barrier.
+// About 2^31 steps or more, so that positions may need 64 bits: see docs/design/vulkan.md.
 bool Tiling::walks_far(const Reduction& r) const {
   constexpr double kFar = 1 << 30;
   double steps = 1;
@@ -363,7 +362,7 @@ std::string Tiling::check_beside(const Reduction& r) const {
   for (int a = 0; a < int(axes_.size()); a++) {
     if (has_part(a, AxisKind::Local) && axes_[size_t(a)].column == contains(r.around, a))
       return axes_[size_t(a)].column ? "the reduction depends on an axis beside shared ones"
-               : "the workgroup holds outputs of other reductions";
+                                     : "the workgroup holds outputs of other reductions";
   }
   return {};
 }
@@ -386,7 +385,7 @@ std::string Tiling::check_amount(const Opt& o) const {
   const Axis& axis = axes_[o.axis];
   if (o.kind == OptKind::Group && (o.amount == 0 ? axis.main_size() : o.amount) > groups_left())
     return fmt::format("the launch grid has room for {} times as many workgroups",
-               groups_left());
+                       groups_left());
   if (o.kind == OptKind::Group && o.amount == 0) {
     for (const Node* n : toposort(axis.parts[axis.main].size)) {
       if (n->op == Op::Range) return "the axis has as many iterations as its launch group says";
@@ -423,8 +422,8 @@ std::string Tiling::check_workgroup(const Opt& o) const {
                               : workgroup_shape(total, target_).has_value();
   if (total > int64_t(target_.max_invocations) || !fits) {
     return fmt::format("a workgroup has at most {} invocations, ({},{},{}) along its axes",
-               target_.max_invocations, target_.max_local[0], target_.max_local[1],
-               target_.max_local[2]);
+                       target_.max_invocations, target_.max_local[0], target_.max_local[1],
+                       target_.max_local[2]);
   }
   if (!keeps_rows() && shares && columns_together() > 1 && columns_together() != o.amount)
     return "a reduction is shared by another number";

@@ -293,7 +293,7 @@ std::string Tiling::check_stage(const Opt& o) const {
   const int64_t room = room_for(o.axis, staged);
   if (*count > room || staged_bytes(o.axis, o.amount) > room)
     return fmt::format("a copy of {} elements exceeds the {} bytes of fast memory left", *count,
-               room);
+                       room);
   return {};
 }
 
