@@ -85,9 +85,9 @@ REASONS = {
     "ModuleDict.end": "items()",
 }
 REASONS.update({name: "as given to the constructor" for name in (
-    "dilation", "groups", "momentum", "eps", "heads", "dropout", "end_dim", "negative_slope", "approximate",
-    "threshold", "dim", "ceil_mode", "padding", "count_include_pad", "output", "channels", "padding_idx", "mode", "features",
-    "nonlinearity", "ELU.alpha", "CELU.alpha", "Hardtanh.max")})
+    "dilation", "groups", "momentum", "eps", "heads", "dropout", "end_dim", "approximate",
+    "threshold", "ceil_mode", "padding", "count_include_pad", "output", "channels", "padding_idx", "mode", "features",
+    "nonlinearity", "Hardtanh.max")})
 REASONS.update({f"{a}_{way}_{b}": "cast()" for a in ("f16", "bf16") for way in ("from", "to")
                 for b in ("f32", "f64") if (way, b) != ("to", "f64")})
 
