@@ -1,16 +1,11 @@
 // Functions of Tensor as tables: movement, element-wise functions, reductions, networks.
-#include "module.h"
+#include "function_tables.h"
 
 namespace tuff::python {
 namespace {
 
 using py::arg;
 
-struct Unary {
-  const char* name;
-  Tensor (Tensor::*function)() const;
-  const char* doc;
-};
 constexpr Unary kUnary[] = {
     {"neg", &Tensor::neg, "-x"},
     {"abs", &Tensor::abs, "|x|"},
@@ -44,12 +39,6 @@ constexpr Unary kUnary[] = {
     {"detach", &Tensor::detach, "The value, without gradient."},
 };
 
-struct Binary {
-  const char* name;
-  Tensor (Tensor::*function)(const Tensor&) const;
-  const char* parameter;
-  const char* doc;
-};
 constexpr Binary kBinary[] = {
     {"maximum", &Tensor::maximum, "other", "The larger of two; NaN if either is."},
     {"minimum", &Tensor::minimum, "other", "The smaller of two; NaN if either is."},
@@ -62,13 +51,6 @@ constexpr Binary kBinary[] = {
      "Elements of the flattened tensor, in the shape of the index."},
 };
 
-struct WithNumber {
-  const char* name;
-  Tensor (Tensor::*tensor)(const Tensor&) const;
-  Tensor (Tensor::*number)(Number) const;
-  const char* parameter;
-  const char* doc;
-};
 constexpr WithNumber kWithNumber[] = {
     {"pow", &Tensor::pow, &Tensor::pow, "exponent",
      "Within 2 ULP; whole numbers up to 4 by multiplication, within 4."},
@@ -187,12 +169,7 @@ void bind_movement(TensorClass& c) {
 }
 
 void bind_elementwise(TensorClass& c) {
-  for (const Unary& f : kUnary) c.def(f.name, f.function, f.doc);
-  for (const Binary& f : kBinary) c.def(f.name, f.function, arg(f.parameter), f.doc);
-  for (const WithNumber& f : kWithNumber) {
-    c.def(f.name, f.tensor, arg(f.parameter), f.doc);
-    c.def(f.name, f.number, arg(f.parameter), f.doc);
-  }
+  bind_tables(c, kUnary, kBinary, kWithNumber);
   for (const Along& f : kAlong) c.def(f.name, f.function, arg(f.parameter), f.doc);
   c.def("leaky_relu", &Tensor::leaky_relu, arg("negative_slope") = 0.01,
         "x, or negative_slope * x below 0.");

@@ -1,16 +1,11 @@
 // TensorMath as tables: elementary functions, comparisons by name, activations.
-#include "module.h"
+#include "function_tables.h"
 
 namespace tuff::python {
 namespace {
 
 using py::arg;
 
-struct Unary {
-  const char* name;
-  Tensor (Tensor::*function)() const;
-  const char* doc;
-};
 constexpr Unary kUnary[] = {
     {"asin", &Tensor::asin, "The angle whose sine this is."},
     {"acos", &Tensor::acos, "The angle whose cosine this is."},
@@ -44,12 +39,6 @@ constexpr Unary kUnary[] = {
     {"quick_gelu", &Tensor::quick_gelu, "x * sigmoid(1.702 x)"},
 };
 
-struct Binary {
-  const char* name;
-  Tensor (Tensor::*function)(const Tensor&) const;
-  const char* parameter;
-  const char* doc;
-};
 constexpr Binary kBinary[] = {
     {"atan2", &Tensor::atan2, "x", "The angle of (x, y) for this y, in -pi..pi."},
     {"hypot", &Tensor::hypot, "other", "sqrt(x^2 + y^2) without overflow on the way."},
@@ -61,13 +50,6 @@ constexpr Binary kBinary[] = {
      "x, or weight x below 0; one weight, or one for each channel of axis 1."},
 };
 
-struct WithNumber {
-  const char* name;
-  Tensor (Tensor::*tensor)(const Tensor&) const;
-  Tensor (Tensor::*number)(Number) const;
-  const char* parameter;
-  const char* doc;
-};
 constexpr WithNumber kWithNumber[] = {
     {"add", &Tensor::add, &Tensor::add, "other", "x + y"},
     {"sub", &Tensor::sub, &Tensor::sub, "other", "x - y"},
@@ -105,12 +87,7 @@ void bind_activations(TensorClass& c) {
 }  // namespace
 
 void bind_math(TensorClass& c) {
-  for (const Unary& f : kUnary) c.def(f.name, f.function, f.doc);
-  for (const Binary& f : kBinary) c.def(f.name, f.function, arg(f.parameter), f.doc);
-  for (const WithNumber& f : kWithNumber) {
-    c.def(f.name, f.tensor, arg(f.parameter), f.doc);
-    c.def(f.name, f.number, arg(f.parameter), f.doc);
-  }
+  bind_tables(c, kUnary, kBinary, kWithNumber);
   c.def("isclose", &Tensor::isclose, arg("other"), arg("rtol") = 1e-5, arg("atol") = 1e-8,
         arg("equal_nan") = false, "Bool: |x - y| <= atol + rtol |y|?");
   c.def("logit", &Tensor::logit, arg("eps") = py::none(),
