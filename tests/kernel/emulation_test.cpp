@@ -59,6 +59,35 @@ TEST_P(Emulation, SingleFeaturesMayBeMissing) {
 INSTANTIATE_TEST_SUITE_P(, Emulation, ::testing::ValuesIn(kTypes),
                          [](const auto& info) { return std::string(name(info.param)); });
 
+// An element at the place of the row's minimum: reductions that an offset is made of stay one kernel's.
+TEST_P(Emulation, OffsetsMadeOfReductions) {
+  constexpr int64_t kRows = 6, kColumns = 5, kCount = kRows * kColumns;
+  const DType t = GetParam();
+  AstBuilder b;
+  const UOp row = b.loop(kRows), i = b.fold(kColumns), j = b.fold(kColumns);
+  const auto at = [&](const UOp& column, const UOp& gate = {}) {
+    return load(1, kCount, row * kColumns + column, t, gate);
+  };
+  const auto number = [](int64_t v) { return constant(DType::I32, v); };
+  UOp least = at(j);
+  if (is_float(t)) least = alu(Op::Neg, {least});
+  least = reduce_over(Op::Max, least, {j});
+  if (is_float(t)) least = alu(Op::Neg, {least});
+  const UOp is_nan = alu(Op::CmpNe, {at(i), at(i)});
+  const UOp found = cast(alu(Op::Or, {alu(Op::CmpEq, {at(i), least}), is_nan}), DType::I32);
+  const UOp from_end = number(kColumns) - cast(i, DType::I32);
+  const UOp last = reduce_over(Op::Max, alu(Op::Mul, {found, from_end}), {i});
+  const UOp first = cast(number(kColumns) - last, DType::Index);
+  const UOp column = floormod(first, index_const(kColumns));
+  const UOp inside = alu(Op::CmpLt, {first, index_const(kColumns)});
+  const UOp ast = kernel_of({store(0, kRows, row, cast(at(column, inside), DType::F32), {row})});
+  check({"element at a minimum", ast}, bare(), "spirv-generic");
+  const LinearKernel k = lower(ast, bare());
+  const auto is_store = [](const UOp& u) { return u->op == Op::Store; };
+  const int registers = size_bytes(t) == 8 ? 3 : 2;  // each stored to before and in its loop
+  EXPECT_EQ(std::ranges::count_if(k.ops, is_store), 2 * registers + 1) << to_text(k);
+}
+
 // One kernel, many inputs: a whole range, or random pairs.
 template <class Fill>
 void check_many(const UOp& ast, size_t count, const std::string& what, Fill&& fill) {

@@ -25,15 +25,19 @@ namespace {
 
 constexpr size_t kKernelsPerThread = 4;  // starting a thread costs what a small kernel takes
 
-void show(const Rendered& r, const Target& target) {
+void show_lowered(const Rendered& r, const Target& target) {
   const kernel::LinearKernel& k = r.linear;
   TUFF_DEBUG_LINE(3, "opts {}: {}", k.name, k.opts);
+  TUFF_DEBUG_LINE(5, "ast {}:\n{}", k.name, ir::to_text(r.ast));
+  TUFF_DEBUG_LINE(6, "linear {}:\n{}", k.name, kernel::to_text(k));
   if (target.has_local)
     TUFF_DEBUG_LINE(3, "lines per fewest {}: {}", k.name,
                     to_string(kernel::coalescing_of(k, target)));
-  TUFF_DEBUG_LINE(5, "ast {}:\n{}", k.name, ir::to_text(r.ast));
-  TUFF_DEBUG_LINE(6, "linear {}:\n{}", k.name, kernel::to_text(k));
-  TUFF_DEBUG_LINE(4, "source {}:\n{}", k.name, render::to_text(r.source));
+}
+
+void show(const Rendered& r, const Target& target) {
+  show_lowered(r, target);
+  TUFF_DEBUG_LINE(4, "source {}:\n{}", r.linear.name, render::to_text(r.source));
 }
 
 std::optional<std::string> disassembler_of(render::BinaryFormat format) {
@@ -116,7 +120,12 @@ void render_kernel(Rendered& r, const Target& target) {
   }
   const uint64_t lowered_ns = os::monotonic_ns();
   const ProfiledScope timer("render", &counters().render_ns);
-  r.source = render::renderer_of(target).render(r.linear, target);
+  try {
+    r.source = render::renderer_of(target).render(r.linear, target);
+  } catch (...) {
+    show_lowered(r, target);  // a kernel that no renderer takes is to be seen as well
+    throw;
+  }
   r.lower_ns = lowered_ns - begin_ns;
   r.render_ns = os::monotonic_ns() - lowered_ns;
 }

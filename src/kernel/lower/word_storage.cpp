@@ -23,6 +23,22 @@ bool is_packed(const Node* memory, const TargetFeatures& f) {
   return (bytes == 1 && !f.storage8) || (bytes == 2 && !f.storage16);
 }
 
+// Simplifies an offset's own arithmetic. Of what it loads nothing changes: that is lowered already,
+// and a reduction in it would become a second one beside the kernel's other uses of it.
+UOp simplify_offset(const UOp& offset) {
+  UOpMap<UOp> stand_ins, loads;
+  const std::vector<UOp> roots = {offset};
+  for (const Node* n : toposort_gated(roots, [](const Node* n) { return n->op != Op::Load; })) {
+    if (n->op != Op::Load) continue;
+    const UOp memory = make(Op::Param, n->dtype, {}, ParamArg{-1 - int32_t(loads.size()), 1, {}});
+    const UOp stand_in = make_load(make_index(memory, index_const(0)));
+    stand_ins.emplace(UOp(n), stand_in);
+    loads.emplace(stand_in, UOp(n));
+  }
+  if (loads.empty()) return simplify(offset);
+  return substitute(simplify(substitute(offset, stand_ins)), loads);
+}
+
 class WordStorage {
  public:
   WordStorage(const UOp& ast, const TargetFeatures& f) : deps_(ast), f_(f) {}
@@ -56,7 +72,7 @@ class WordStorage {
   UOp word_index(const UOp& old, std::span<const UOp> src) {
     const UOp offset = offset_[old.get()] = within_32_bits(src[1]);
     std::vector<UOp> out(src.begin(), src.end());
-    out[1] = simplify(floordiv(offset, per_word(old)));
+    out[1] = simplify_offset(floordiv(offset, per_word(old)));
     return make(Op::Index, DType::U32, out);
   }
   // An offset that is used, and not gated off, is one of an element of the buffer. So the low bits
@@ -68,7 +84,8 @@ class WordStorage {
   // Bits from the word's lowest to the element's lowest.
   UOp shift_of(const UOp& index) const {
     const int64_t bits = 8 * int64_t(size_bytes(index->dtype));
-    return cast(simplify(floormod(offset_.at(index.get()), per_word(index)) * bits), DType::U32);
+    const UOp element = floormod(offset_.at(index.get()), per_word(index));
+    return cast(simplify_offset(element * bits), DType::U32);
   }
 
   static UOp from_bits(const UOp& bits, DType t) {
@@ -97,9 +114,9 @@ class WordStorage {
     for (const UOp& r : deps_.list(deps_.of(offset) & deps_.kinds(is_lane))) {
       if (!r->src(0)->is_const_int(per_word(index))) continue;
       if (index->src_count > 2 && (deps_.of(index->src(2)) & deps_.bit(r))) continue;
-      const UOp base = simplify(substitute(offset, {{r, index_const(0)}}));
-      if (!simplify(offset - base - r)->is_const_int(0)) continue;
-      if (simplify(floormod(base, per_word(index)))->is_const_int(0)) return r;
+      const UOp base = simplify_offset(substitute(offset, {{r, index_const(0)}}));
+      if (!simplify_offset(offset - base - r)->is_const_int(0)) continue;
+      if (simplify_offset(floormod(base, per_word(index)))->is_const_int(0)) return r;
     }
     return {};
   }
@@ -109,7 +126,7 @@ class WordStorage {
     const UOp shifted = shl(bits, cast(lane * width, DType::U32));
     const UOp sum = make(Op::Reduce, DType::U32, {shifted, lane}, ReduceArg{Op::Add, {}});
     std::vector<UOp> src(place->src().begin(), place->src().end());
-    src[1] = simplify(substitute(src[1], {{lane, index_const(0)}}));
+    src[1] = simplify_offset(substitute(src[1], {{lane, index_const(0)}}));
     return make_store(make(Op::Index, DType::U32, src), sum);
   }
 
