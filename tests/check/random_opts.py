@@ -2,11 +2,13 @@
 """The conformance suite on one device with random legal optimizations in every kernel, over many seeds
 (TUFF_RANDOM_OPTS). Prints how many draws were legal and how often each kind was applied.
 
-Usage: random_opts.py TUFF DEVICE [--seeds N] [--first SEED] [--every N] [--products N] [--least N]
+Usage: random_opts.py TUFF DEVICE [--seeds N] [--first SEED] [--every N] [--products N] [--attention N]
+                      [--least N]
   DEVICE      as of conformance.py
   --seeds N   10
   --every N   of the suite's cases each seed runs one in N, another part of them each (default 320)
   --products N  and one in N of those that multiply matrices, as only their kernels copy tiles (default 320)
+  --attention N  and one in N of those of attention, as only its kernels have slabs (default 40)
   --least N   every kind that the device allows has to have been applied so often in all (default 1)
 Exit code: 0, 1, or 77 where the device is missing (a skip, which ctest counts and shows).
 """
@@ -45,6 +47,7 @@ def main():
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--every", type=int, default=320)
     parser.add_argument("--products", type=int, default=320)
+    parser.add_argument("--attention", type=int, default=40)
     parser.add_argument("--least", type=int, default=1)
     options = parser.parse_args()
     device, why = device_named(options.tuff, options.device)
@@ -52,13 +55,14 @@ def main():
         print(f"skipped: no device {options.device} ({why})")
         return SKIP
     listing = subprocess.run([options.tuff, "check", "--list"], capture_output=True, text=True, check=True).stdout.split()
-    products = [case for case in listing if PRODUCTS.search(case)]
+    samples = [(listing, options.every), ([case for case in listing if PRODUCTS.search(case)], options.products),
+               ([case for case in listing if "attention" in case], options.attention)]
     tried, applied = collections.Counter(), collections.Counter()
     total = wrong = 0
     begin = time.monotonic()
     for seed in range(options.first, options.first + options.seeds):
-        cases = listing[seed % options.every::options.every] + products[seed % options.products::options.products]
-        rows, counts, complaint = run_seed(options.tuff, device, seed, list(dict.fromkeys(cases)))
+        cases = dict.fromkeys(case for group, n in samples for case in group[seed % n::n])
+        rows, counts, complaint = run_seed(options.tuff, device, seed, list(cases))
         for kinds in counts:
             tried.update({kind: n["tried"] for kind, n in kinds.items()})
             applied.update({kind: n["applied"] for kind, n in kinds.items()})

@@ -88,6 +88,22 @@ TEST_P(Emulation, OffsetsMadeOfReductions) {
   EXPECT_EQ(std::ranges::count_if(k.ops, is_store), 2 * registers + 1) << to_text(k);
 }
 
+// The high words of widened numbers are 0 in every row, the shared sums' are not.
+TEST(EmulationWorkgroup, WidenedSumsOfRowsInALoop) {
+  constexpr int64_t kRows = 5, kColumns = 4, kCount = kRows * kColumns;
+  AstBuilder b;
+  const UOp row = b.loop(kRows), i = b.fold(kColumns);
+  const UOp x = load(1, kCount, row * kColumns + i, DType::U32);
+  const UOp sum = reduce_over(Op::Add, cast(x, DType::I64), {i});
+  const UOp ast = kernel_of({store(0, kRows, row, sum, {row})});
+  const LinearKernel k = lower_with(ast, bare(), {{OptKind::GroupReduce, 1, 4}});
+  const Buffers start = full_range_buffers(ast, 1);
+  Buffers want = start, got = start;
+  run_ast(ast, want);
+  run_linear(k, got);
+  expect_equal({"sums of rows", ast}, start, got, want, to_text(k));
+}
+
 // One kernel, many inputs: a whole range, or random pairs.
 template <class Fill>
 void check_many(const UOp& ast, size_t count, const std::string& what, Fill&& fill) {

@@ -88,12 +88,23 @@ class WordPairs {
     const UOp gate = u->src_count > 2 ? one(u->src(2)) : UOp();
     return {make_index(memory, low, gate), make_index(memory, low + 1, gate)};
   }
-  Parts stores(const UOp& u) const {
+  Parts stores(const UOp& u) {
     const Parts &to = parts(u->src(0)), &value = parts(u->src(1));
     Parts out;
-    for (size_t i = 0; i < to.size(); i++)
-      out.push_back(make_store(to[i], value[i]));
+    for (size_t i = 0; i < to.size(); i++) out.push_back(in_loops_of(u, make_store(to[i], value[i])));
     return out;
+  }
+  // A word that is the same in all steps of a loop, as the high one of a widened number is 0, is
+  // stored in each of them nevertheless: the next fold overwrites workgroup memory.
+  UOp in_loops_of(const UOp& u, const UOp& store) {
+    const UOp& place = store->src(0);
+    if (place->op != Op::Index || without_after(place->src(0).get())->op != Op::Shared)
+      return store;
+    const RangeMask missing = deps_.of(u) & ~deps_.of(store) & deps_.kinds(is_loop);
+    if (!missing) return store;
+    std::vector<UOp> index(place->src().begin(), place->src().end());
+    index[0] = make_after(index[0], deps_.list(missing));
+    return make_store(with_src(place, index), store->src(1));
   }
   Parts ends(const UOp& u) const {
     const std::vector<UOp> ranges = flat(closed_ranges(u.get()));

@@ -36,12 +36,13 @@ class Draw {
     for (const OptKind k : kOptKinds) {
       if (tiling_ && (k == OptKind::Spread || k == OptKind::GroupReduce)) continue;
       const bool drawn_elsewhere =
-          k == OptKind::Stage || k == OptKind::Ahead || k == OptKind::Matrix;
+          k == OptKind::Stage || k == OptKind::Ahead || k == OptKind::Matrix || k == OptKind::Slab;
       if (drawn_elsewhere || !allows(target, k)) continue;
       const bool often = k == (sharing ? OptKind::GroupReduce : OptKind::Local);
       kinds_.insert(kinds_.end(), (sharing || tiling_) && often ? 3 : 1, k);
     }
     staging_ = allows(target, OptKind::Stage);
+    takes_slabs_ = allows(target, OptKind::Slab);
   }
 
   std::vector<Opt> run() {
@@ -49,6 +50,7 @@ class Draw {
     const auto shapes = int64_t(t_.target().matrix_shapes.size());
     for (int p = 0; p < products; p++)
       if (random_.below(4)) attempt({OptKind::Matrix, p, random_.below(shapes)});
+    if (takes_slabs_ && !t_.slab_axes().empty() && random_.below(2)) draw_slabs();
     const int64_t draws = t_.axes().empty() ? 0 : random_.below(12);
     for (int64_t i = 0; i < draws; i++) {
       const OptKind kind = kinds_[size_t(random_.below(int64_t(kinds_.size())))];
@@ -67,6 +69,19 @@ class Draw {
   }
 
  private:
+  // Before all others: they would split an axis of a slab. A loop over columns may not be left, as it
+  // is around some of the reductions only.
+  void draw_slabs() {
+    for (const int a : outputs_) {
+      const Axis& axis = t_.axes()[size_t(a)];
+      if (!axis.column || !axis.main_is_const()) continue;
+      const OptKind kind = random_.below(2) ? OptKind::Local : OptKind::Upcast;
+      if (allows(t_.target(), kind)) attempt({kind, a, axis.main_size()});
+    }
+    const std::vector<int>& axes = t_.slab_axes();
+    const int axis = axes[size_t(random_.below(int64_t(axes.size())))];
+    attempt({OptKind::Slab, axis, divisor(t_.axes()[size_t(axis)])});
+  }
   int axis_for(OptKind kind) {
     const bool folds = kind == OptKind::Unroll || kind == OptKind::GroupReduce;
     const bool either = kind == OptKind::Split || kind == OptKind::Swap;
@@ -115,7 +130,7 @@ class Draw {
   const int64_t most_lanes_;
   std::vector<int> outputs_, reduced_;  // axes
   std::vector<OptKind> kinds_;
-  bool staging_ = false, ahead_ = false, tiling_ = false;
+  bool staging_ = false, takes_slabs_ = false, ahead_ = false, tiling_ = false;
   OptCounts counts_;
 };
 
