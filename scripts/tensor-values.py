@@ -423,7 +423,7 @@ def later_losses():
         ("gaussian_nll_loss", [x, y, floats(4, low=0.2, high=2)], lambda p, t, v: F.gaussian_nll_loss(p, t, v, full=True)),
         ("hinge_embedding_loss", [x, signs], lambda p, t: F.hinge_embedding_loss(p, t.detach(), 1.5, reduction="none")), ("soft_margin_loss", [x, signs], lambda p, t: F.soft_margin_loss(p, t.detach())),
         ("margin_ranking_loss", [x, y, signs], lambda p, q, t: F.margin_ranking_loss(p, q, t, 0.5)),
-        ("cosine_embedding_loss", [x, y, signs[:, 0]], lambda p, q, t: F.cosine_embedding_loss(p, q, t.detach(), 0.25, reduction="none")),
+        ("cosine_embedding_loss", [x, y, signs[:, 0]], lambda p, q, t: 1 + F.cosine_embedding_loss(p, q, t.detach(), 0.25, reduction="none")),
         ("triplet_margin_loss", [x, y, floats(4, 5)], F.triplet_margin_loss),
         ("triplet_margin_loss_swap", [x, y, floats(4, 5)], lambda a, p, n: F.triplet_margin_loss(a, p, n, 2, 3, 1e-3, True, reduction="sum")),
     ]
@@ -490,9 +490,18 @@ def layers():
     }
 
 
+def later_attention():
+    """Long enough that scores stay in workgroup memory, some slabs of a row after the other."""
+    q, k, v, short = floats(1, 40, 8), floats(1, 40, 8), floats(1, 40, 8), floats(1, 32, 8)
+    return [
+        ("attention_rows", [q, k, v], lambda q, k, v: (q @ k.mT / math.sqrt(8)).softmax(-1) @ v),
+        ("attention_rows_causal", [short], lambda x: (x @ x.mT / math.sqrt(8)).masked_fill(~torch.ones(32, 32).tril().bool(), -math.inf).softmax(-1) @ x),
+    ]
+
+
 GROUPS = (elementwise, movement, reductions, networks, creation, more_movement, indexing, more_elementwise, special, more_reductions, einsums, more_networks)
 # Drawn after all else, so that the operands of the groups above are what they were.
-LATER = (later_elementwise, later_activations, later_products, later_movement, later_reductions, later_losses)
+LATER = (later_elementwise, later_activations, later_products, later_movement, later_reductions, later_losses, later_attention)
 
 
 def main():

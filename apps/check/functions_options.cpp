@@ -285,6 +285,12 @@ std::vector<Function> norms() {
        }},
       {"attention_bias", Curved,
        [](Inputs x) { return Tensor::scaled_dot_product_attention(x[0], x[1], x[2], x[3]); }},
+      {"attention_rows", Curved,
+       [](Inputs x) { return Tensor::scaled_dot_product_attention(x[0], x[1], x[2]); }},
+      {"attention_rows_causal", Curved,
+       [](Inputs x) {
+         return Tensor::scaled_dot_product_attention(x[0], x[0], x[0], {}, 0, true);
+       }},
       {"matmul_none", Exact, [](Inputs x) { return x[0].matmul(x[1]); }},
       {"embedding_none", Exact, [](Inputs x) { return Tensor::embedding(x[0], x[1]); }},
       {"add_none", Exact, [](Inputs x) { return x[0] + x[1]; }},

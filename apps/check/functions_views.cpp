@@ -121,8 +121,9 @@ std::vector<Function> losses() {
       {"soft_margin_loss", Curved, [](Inputs x) { return x[0].soft_margin_loss(x[1].detach()); }},
       {"margin_ranking_loss", Rounded,
        [](Inputs x) { return x[0].margin_ranking_loss(x[1], x[2], 0.5); }},
+      // Errors are those of the cosine, which may be 1: as parts of a smaller loss they say nothing.
       {"cosine_embedding_loss", Rounded,
-       [](Inputs x) { return x[0].cosine_embedding_loss(x[1], x[2].detach(), 0.25, None); }},
+       [](Inputs x) { return 1 + x[0].cosine_embedding_loss(x[1], x[2].detach(), 0.25, None); }},
       {"triplet_margin_loss", Rounded,
        [](Inputs x) { return x[0].triplet_margin_loss(x[1], x[2]); }},
       {"triplet_margin_loss_swap", Curved,

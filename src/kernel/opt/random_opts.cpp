@@ -50,7 +50,7 @@ class Draw {
     const auto shapes = int64_t(t_.target().matrix_shapes.size());
     for (int p = 0; p < products; p++)
       if (random_.below(4)) attempt({OptKind::Matrix, p, random_.below(shapes)});
-    if (takes_slabs_ && !t_.slab_axes().empty() && random_.below(2)) draw_slabs();
+    if (takes_slabs_ && !t_.slab_axes().empty() && random_.below(4)) draw_slabs();
     const int64_t draws = t_.axes().empty() ? 0 : random_.below(12);
     for (int64_t i = 0; i < draws; i++) {
       const OptKind kind = kinds_[size_t(random_.below(int64_t(kinds_.size())))];
