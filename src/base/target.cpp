@@ -55,6 +55,7 @@ void each_feature(T& t, F f) {
   TUFF_FEATURE(f64);
   TUFF_FEATURE(f16_casts);
   TUFF_FEATURE(folds_f16_casts);
+  TUFF_FEATURE(loses_wide_quotients);
   TUFF_FEATURE(u32_to_f32);
   TUFF_FEATURE(storage8);
   TUFF_FEATURE(storage16);

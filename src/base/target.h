@@ -21,6 +21,8 @@ struct TargetFeatures {
   // A float that becomes f16 and float again keeps its digits, unless the f16 is hidden from the
   // device's compiler in between.
   bool folds_f16_casts = false;
+  // A 64-bit quotient is lost where something is added to it, unless it is hidden likewise.
+  bool loses_wide_quotients = false;
   bool u32_to_f32 = false;                      // rounds once, to nearest even
   bool storage8 = false, storage16 = false;     // loads and stores of that width
   bool device_address = false;                  // buffers by 64-bit address

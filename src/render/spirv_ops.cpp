@@ -163,9 +163,12 @@ Id SpirvOps::quotient(const Call& c) {
   const auto remainder = [&](Id q) {
     return m_.pure(spv::OpISub, type, {a, m_.pure(spv::OpIMul, type, {q, b})});
   };
+  const auto divided_by = [&](Id divisor) {
+    return t_.kept_quotient(m_.pure(op, type, {a, divisor}), c.from);
+  };
   const bool by_product = c.op == Op::IMod && is_signed(c.from);
   if (c.positive_divisor) {
-    const Id q = m_.pure(op, type, {a, b});
+    const Id q = divided_by(b);
     return by_product ? remainder(q) : q;
   }
   const Id zero = t_.integer(c.from, 0), one = t_.integer(c.from, 1);
@@ -174,10 +177,10 @@ Id SpirvOps::quotient(const Call& c) {
   if (is_signed(c.from)) {
     const Id by_minus_one = m_.pure(spv::OpIEqual, t_.boolean(), {b, t_.integer(c.from, -1)});
     const Id unsafe = m_.pure(spv::OpLogicalOr, t_.boolean(), {by_zero, by_minus_one});
-    q = m_.pure(op, type, {a, select(unsafe, one, b, c.from)});
+    q = divided_by(select(unsafe, one, b, c.from));
     q = select(by_minus_one, m_.pure(spv::OpSNegate, type, {a}), q, c.from);
   } else {
-    q = m_.pure(op, type, {a, select(by_zero, one, b, c.from)});
+    q = divided_by(select(by_zero, one, b, c.from));
   }
   return select(by_zero, zero, by_product ? remainder(q) : q, c.from);
 }

@@ -135,9 +135,13 @@ Id SpirvTypes::opaque_zero(DType t) {
   return h == bits ? sized : m_.at_entry(spv::OpBitcast, type(h), {sized});
 }
 
-Id SpirvTypes::opaque(Id x, DType t) {
-  if (f_.known_zero_products) return x;
+Id SpirvTypes::hidden(Id x, DType t) {
   return m_.pure(spv::OpBitwiseOr, reg(t), {x, opaque_zero(t)});
+}
+Id SpirvTypes::opaque(Id x, DType t) { return f_.known_zero_products ? x : hidden(x, t); }
+
+Id SpirvTypes::kept_quotient(Id q, DType t) {
+  return f_.loses_wide_quotients && size_bytes(t) == 8 ? hidden(q, t) : q;
 }
 
 Id SpirvTypes::rounded_half(Id x) {

@@ -35,9 +35,12 @@ class SpirvTypes {
   // x, an f16 that was computed and becomes another dtype, or that another dtype has become: where
   // the driver folds casts, it cannot tell what x was computed from.
   Id rounded_half(Id x);
+  // q, what a division gives: where the driver loses wide ones, it cannot tell that q is one.
+  Id kept_quotient(Id q, DType t);
 
  private:
   Id opaque_zero(DType t);
+  Id hidden(Id x, DType t);            // x | opaque_zero(t)
   Id literal(DType t, uint64_t bits);  // a constant of type(t)
   SpirvModule& m_;
   const TargetFeatures& f_;

@@ -25,24 +25,31 @@ def tuff(*arguments):
 
 
 class TrainingTest(unittest.TestCase):
-    def device(self, kind):
+    def row(self, kind):
         for row in tuff("devices"):
             if row["kind"] == kind and row["usable"]:
-                return row["name"]
-        self.skipTest(f"{kind} cannot be used here")
+                return row
+        return self.skipTest(f"{kind} cannot be used here")
+
+    def device(self, kind):
+        return self.row(kind)["name"]
 
     def reference(self, name):
         return json.loads((DATA / name).read_text(encoding="ascii"))
 
 
 class Gpt(TrainingTest):
-    """The default training in full on both devices, against PyTorch's curve from the same start."""
+    """The default training against PyTorch's curve from the same start; what two minutes of it are on a Vulkan
+    driver in software, which runs kernels made for hardware. scripts/gpu-check has all of it."""
 
+    SOFTWARE_SECONDS, LEAST_STEPS = 120, 40
     curves = {}
 
     def curve(self, kind):
         if kind not in self.curves:
-            self.curves[kind] = tuff("train", "gpt", "--device", self.device(kind), "--sample", 0)
+            row = self.row(kind)
+            seconds = self.SOFTWARE_SECONDS if row["kind"] == "VULKAN" and row["software"] else 0
+            self.curves[kind] = tuff("train", "gpt", "--device", row["name"], "--sample", 0, "--seconds", seconds)
         return self.curves[kind]
 
     def losses(self, kind):
@@ -53,15 +60,19 @@ class Gpt(TrainingTest):
         rows = self.curve(kind)
         self.assertEqual(rows[-1]["corpus_hash"], reference["corpus_xxh64"])
         self.assertEqual(rows[-1]["submits_per_step"], 1)
-        for step, (mine, wanted) in enumerate(zip(self.losses(kind), reference["train_loss"], strict=True)):
+        losses = self.losses(kind)
+        self.assertGreaterEqual(len(losses), self.LEAST_STEPS)
+        for step, (mine, wanted) in enumerate(zip(losses, reference["train_loss"])):
             self.assertAlmostEqual(mine, wanted, delta=0.02, msg=f"step {step}")
-        mine = [[r["step"], r["val_loss"]] for r in rows if r["event"] == "validation"]
-        self.assertEqual([step for step, _ in mine], [step for step, _ in reference["validation_loss"]])
-        for (step, loss), (_, wanted) in zip(mine, reference["validation_loss"]):
-            self.assertAlmostEqual(loss, wanted, delta=0.02, msg=f"after step {step}")
+        wanted = {step: loss for step, loss in reference["validation_loss"] if step <= len(losses)}
+        mine = {r["step"]: r["val_loss"] for r in rows if r["event"] == "validation" if r["step"] in wanted}
+        self.assertEqual(mine.keys(), wanted.keys())
+        for step, loss in mine.items():
+            self.assertAlmostEqual(loss, wanted[step], delta=0.02, msg=f"after step {step}")
 
     def test_cpu_as_pytorch(self):
         self.check_against_pytorch("CPU")
+        self.assertEqual(len(self.losses("CPU")), len(self.reference("gpt_reference.json")["train_loss"]))
 
     def test_vulkan_as_pytorch(self):
         self.check_against_pytorch("VULKAN")

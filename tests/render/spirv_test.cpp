@@ -270,6 +270,27 @@ TEST(RenderSpirv, HalvesAreHiddenFromDriversThatFoldTheirCasts) {
   EXPECT_EQ(count(text_of(loaded, folding), "OpBitwiseOr %ushort"), 0u);
 }
 
+TEST(RenderSpirv, WideQuotientsAreHiddenFromDriversThatLoseThem) {
+  using namespace kernel::testing;
+  Target losing = lavapipe();
+  losing.features.loses_wide_quotients = true;
+  const UOp i = ir::range(ir::index_const(16), 0, ir::AxisKind::Loop);
+  const auto hidden = [&](ir::Op op, DType t, const Target& target) {
+    const UOp x = load(1, 16, i, t), three = ir::constant(Scalar::of_int(t, 3));
+    const UOp sum = ir::alu(op, {x, three}) + three;
+    const std::string text =
+        valid(kernel::lower_with(kernel_of({store(0, 16, i, sum, {i})}), target, {}), target);
+    return count(text, "OpBitwiseOr");
+  };
+  for (const DType t : {DType::I64, DType::U64}) {
+    for (const ir::Op op : {ir::Op::IDiv, ir::Op::IMod}) {
+      EXPECT_EQ(hidden(op, t, losing), 1u);
+      EXPECT_EQ(hidden(op, t, lavapipe()), 0u);
+    }
+  }
+  EXPECT_EQ(hidden(ir::Op::IDiv, DType::I32, losing), 0u);
+}
+
 TEST(RenderSpirv, OnlyTheBaseCapabilitiesWhereNothingElseIsUsed) {
   const std::string text = valid(matmul_kernel(), generic());
   EXPECT_EQ(count(text, "OpCapability"), 2u) << text;

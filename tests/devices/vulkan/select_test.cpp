@@ -208,6 +208,7 @@ TEST(VulkanQuirks, RowsMatchDriverAndVersion) {
   EXPECT_FALSE(quirks_of(VK_DRIVER_ID_GOOGLE_SWIFTSHADER, 1).folds_zero_products);
   EXPECT_TRUE(quirks_of(VK_DRIVER_ID_NVIDIA_PROPRIETARY, 1).folds_f16_casts);
   EXPECT_FALSE(quirks_of(VK_DRIVER_ID_MESA_RADV, 1).folds_f16_casts);
+  EXPECT_TRUE(quirks_of(VK_DRIVER_ID_NVIDIA_PROPRIETARY, 1).loses_wide_quotients);
   EXPECT_TRUE(quirks_of(VK_DRIVER_ID_MESA_RADV, VK_MAKE_VERSION(22, 3, 6)).misreads_denormals);
   EXPECT_FALSE(quirks_of(VK_DRIVER_ID_MESA_RADV, VK_MAKE_VERSION(25, 0, 7)).misreads_denormals);
 }

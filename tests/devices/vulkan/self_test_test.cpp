@@ -148,7 +148,8 @@ TEST_F(SelfTests, RealFaultsOfKnownDriversAreFound) {
   for (const SelfTest& t : self_tests()) {
     const std::string name = t.name;
     const bool known_fault = name == "zeroProducts" || name == "exactU32ToF32" ||
-                             (name == "roundedF16Casts" && facts_.caps.shaderFloat16);
+                             (name == "roundedF16Casts" && facts_.caps.shaderFloat16) ||
+                             (name == "wideQuotients" && facts_.caps.shaderInt64);
     if (facts_.caps.*t.cap || !known_fault) continue;
     Facts f = facts_;
     f.caps.*t.cap = true;
@@ -162,6 +163,7 @@ TEST_F(SelfTests, RealFaultsOfKnownDriversAreFound) {
   }
   if (facts_.driver_id == VK_DRIVER_ID_NVIDIA_PROPRIETARY) {
     EXPECT_FALSE(facts_.caps.roundedF16Casts);
+    EXPECT_FALSE(facts_.caps.wideQuotients);
   }
 }
 

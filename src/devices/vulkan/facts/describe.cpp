@@ -20,6 +20,7 @@ TargetFeatures make_features(const Caps& c) {
   f.i64 = c.shaderInt64;
   f.f16 = f.f16_casts = c.shaderFloat16 && c.shaderInt16;  // bitcasts between both are needed
   f.folds_f16_casts = !c.roundedF16Casts;
+  f.loses_wide_quotients = c.shaderInt64 && !c.wideQuotients;
   f.f64 = c.shaderFloat64 && c.shaderInt64;  // doubles are taken apart as 64-bit integers
   f.storage8 = c.storageBuffer8BitAccess;
   f.storage16 = c.storageBuffer16BitAccess;

@@ -152,6 +152,7 @@ void read_properties(const VkApi& api, Facts& f) {
   f.caps.subgroupShuffle = op(VK_SUBGROUP_FEATURE_SHUFFLE_BIT);
   f.caps.exactU32ToF32 = !quirks.u32_to_f32_rounds_twice;
   f.caps.roundedF16Casts = f.caps.shaderFloat16 && !quirks.folds_f16_casts;
+  f.caps.wideQuotients = f.caps.shaderInt64 && !quirks.loses_wide_quotients;
   f.caps.zeroProducts = !quirks.folds_zero_products;
   // Where the other widths' need not be the same.
   f.caps.denormPreserve =

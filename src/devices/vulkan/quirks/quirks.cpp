@@ -40,6 +40,10 @@ constexpr QuirkRow kRows[] = {
      {.folds_f16_casts = true},
      "OpFConvert to 16 bits and back gives the float it began with: -1.00048828 where -1 is the "
      "nearest float16 (580.159.04 on an H200)"},
+    {VK_DRIVER_ID_NVIDIA_PROPRIETARY,
+     {.loses_wide_quotients = true},
+     "OpSDiv and OpUDiv of 64 bits by one divisor, four to an invocation, with the divisor added: 5 / "
+     "3 + 3 is 3 (580.159.04 on an H200)"},
     {VK_DRIVER_ID_NVIDIA_PROPRIETARY, {.most_registers = 255}, kNvidiaRegisters},
     {VK_DRIVER_ID_MESA_NVK, {.most_registers = 255}, kNvidiaRegisters},
     {VK_DRIVER_ID_MESA_RADV,
@@ -72,6 +76,7 @@ Quirks quirks_of(VkDriverId driver, uint32_t version) {
     sum.u32_to_f32_rounds_twice |= q.u32_to_f32_rounds_twice;
     sum.folds_zero_products |= q.folds_zero_products;
     sum.folds_f16_casts |= q.folds_f16_casts;
+    sum.loses_wide_quotients |= q.loses_wide_quotients;
     sum.misreads_denormals |= q.misreads_denormals;
     sum.shared_in_main_memory |= q.shared_in_main_memory;
   }

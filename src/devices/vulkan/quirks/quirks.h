@@ -17,6 +17,7 @@ struct Quirks {
   bool folds_zero_products = false;    // with a zero that the driver's compiler knows
   bool misreads_denormals = false;     // a kernel that asks to keep them computes with other values
   bool folds_f16_casts = false;        // a float that becomes f16 and float again stays as it was
+  bool loses_wide_quotients = false;   // of 64 bits, where something is added to them
   bool shared_in_main_memory = false;  // workgroup memory is no faster than the caches
 };
 // All rows that match, the strictest value of each field.

@@ -100,6 +100,20 @@ UOp wide_integers(int64_t n) {
   return p.kernel();
 }
 
+UOp added_quotients(int64_t n) {
+  Pairs p(n, DType::I64);
+  std::vector<UOp> out;
+  for (const int64_t by : {3, -4}) {
+    for (const Op op : {Op::IDiv, Op::IMod}) {
+      const UOp divisor = ir::constant(Scalar::of_int(DType::I64, by));
+      out.push_back(alu(op, {p.a, divisor}) + divisor);
+      out.push_back(alu(op, {p.b, divisor}) + divisor);
+    }
+  }
+  p.store(0, out);
+  return p.kernel();
+}
+
 UOp half_floats(int64_t n) {
   Pairs p(n, DType::F32);
   const UOp x = cast(p.a, DType::F16), y = cast(p.b, DType::F16);
@@ -229,6 +243,7 @@ constexpr SelfTest kSelfTests[] = {
     TUFF_SELF_TEST(shaderInt8, DType::I32, kIntegers, narrow_integers<DType::I8, DType::U8>),
     TUFF_SELF_TEST(shaderInt16, DType::I32, kIntegers, narrow_integers<DType::I16, DType::U16>),
     TUFF_SELF_TEST(shaderInt64, DType::I64, kLongs, wide_integers),
+    TUFF_SELF_TEST(wideQuotients, DType::I64, kLongs, added_quotients),
     // Without roundedF16Casts, which is trusted only once it has passed.
     TUFF_SELF_TEST(shaderFloat16, DType::F32, kHalves, half_floats),
     TUFF_SELF_TEST(roundedF16Casts, DType::F32, kHalves, half_floats),
