@@ -492,10 +492,10 @@ def layers():
 
 def later_attention():
     """Long enough that scores stay in workgroup memory, some slabs of a row after the other."""
-    q, k, v, short = floats(1, 40, 8), floats(1, 40, 8), floats(1, 40, 8), floats(1, 32, 8)
+    q, k, v, short = floats(1, 40, 8), floats(1, 40, 8), floats(1, 40, 8), floats(1, 37, 8)
     return [
         ("attention_rows", [q, k, v], lambda q, k, v: (q @ k.mT / math.sqrt(8)).softmax(-1) @ v),
-        ("attention_rows_causal", [short], lambda x: (x @ x.mT / math.sqrt(8)).masked_fill(~torch.ones(32, 32).tril().bool(), -math.inf).softmax(-1) @ x),
+        ("attention_rows_causal", [short], lambda x: (x @ x.mT / math.sqrt(8)).masked_fill(~torch.ones(37, 37).tril().bool(), -math.inf).softmax(-1) @ x),
     ]
 
 

@@ -391,12 +391,12 @@ class RowKeeper {
   // How many numbers of the other factors its tiles of rows read again, for each score; nothing
   // where no tile is large enough, or too few are for the cores.
   std::optional<double> reads_by_tiles(const Target& t, const Making& m) const {
-    constexpr int64_t kInvocations = 8, kCopiesBytes = 8 << 10;
+    constexpr int64_t kCopiesBytes = 8 << 10;
     const bool stores_values = is_of_values(m);
     const MatrixKernel& last = stores_values ? values_.at(m.last[0])[0] : steps_[m.last[0]];
     const Chain& chain = m.chain;
     const int64_t columns = chain.columns();
-    if (columns < kLeastColumns || columns % kInvocations != 0) return {};
+    if (columns < kLeastColumns) return {};
     int64_t width = 1, rows = 1;  // of what is stored, in all
     for (const UOp& r : last.loops) {
       if (!r->src(0)->is_const()) return {};
@@ -419,13 +419,12 @@ class RowKeeper {
     return once ? 0 : double(shared_width) / double(std::bit_floor(uint64_t(together)));
   }
 
-  // Some number of invocations takes all columns of what is stored at once, a few each, and divides
-  // the rows.
+  // Some number of invocations takes all columns of what is stored at once, a few each.
   static bool takes_slabs(const Making& m, int64_t width) {
     constexpr int64_t kMostEach = 4, kMostResults = 2;
     if (int64_t(m.last.size()) > kMostResults) return false;
     for (int64_t n = 8; n <= kSlabColumns; n *= 2) {
-      if (width % n == 0 && width / n <= kMostEach && m.chain.columns() % n == 0) return true;
+      if (width % n == 0 && width / n <= kMostEach) return true;
     }
     return false;
   }

@@ -138,12 +138,12 @@ TEST(KeptRows, WorkgroupsShareThemWhereTrafficIsSaved) {
   EXPECT_EQ(kernels({heads(2, 16, 16, 8).result}, gpu_of(1)), 1);
   EXPECT_EQ(kernels({heads(2, 16, 16, 8, host_buffer({16, 16})).result}, gpu_of(1)), 1);
   EXPECT_EQ(kernels({heads(2, 16, 16, 8).result}, gpu_of(4)), 3);  // too few rows for the cores
-  EXPECT_EQ(kernels({heads(2, 16, 18, 8).result}, gpu_of(1)), 3);  // rows end in half a vector
+  EXPECT_EQ(kernels({heads(2, 16, 18, 8).result}, gpu_of(1)), 1);  // rows end in half a vector
   Target small = gpu_of(1);
   small.shared_bytes = 9 << 10;  // 1 KiB beside copies of keys
   EXPECT_EQ(kernels({heads(1, 16, 16, 8).result}, small), 1);
   EXPECT_EQ(kernels({heads(1, 16, 128, 8).result}, small), 1);  // two rows, but for their parts
-  EXPECT_EQ(kernels({heads(1, 16, 132, 8).result}, small), 3);  // which 8 invocations do not divide
+  EXPECT_EQ(kernels({heads(1, 16, 132, 8).result}, small), 1);  // which 8 invocations do not divide
   EXPECT_EQ(kernels({heads(1, 16, 32, 16).result}, small), 1);  // eight rows
   EXPECT_EQ(kernels({heads(1, 16, 32, 32).result}, small), 3);  // of more numbers
   EXPECT_EQ(kernels({heads(2, 8, 32, 32).result}, small), 1);   // which are all that there are

@@ -65,8 +65,13 @@ class AxisBuilder {
     }
     if (!b.value) b.value = index_const(0);
     if (!b.base) b.base = b.value;
-    if (axis.padded) {
-      const int64_t size = axis.range->src(0)->max;
+    const int64_t size = axis.range->src(0)->max;
+    if (const int64_t tile = shifted_tile(axis)) {
+      // Its lanes stay neighbours, and all its loads inside; the tile before stores what both have.
+      const UOp place = floormod(b.value, tile), first = b.value - place;
+      b.value = where(lt(first, index_const(size - tile)), first, index_const(size - tile)) + place;
+      b.valid = lt(first - 1, b.value);
+    } else if (axis.padded) {
       b.valid = lt(b.value, index_const(size));
       // What vector lanes walk stays contiguous: a gate costs less there than a gather.
       b.gates = std::ranges::any_of(axis.parts, [&](auto& p) { return is_vector(p); });
@@ -82,6 +87,17 @@ class AxisBuilder {
     return p.kind == AxisKind::Vector ||
            (p.kind == AxisKind::ReduceLane && !target_.has_local &&
             p.size->max * int64_t(sizeof(float)) >= int64_t(target_.vector_bytes));
+  }
+  // Elements of what a workgroup, or a step of it, has of an axis, if the last one begins early
+  // enough to end with the axis: lanes then need no masks of their own. 0: they are masked.
+  int64_t shifted_tile(const Axis& axis) const {
+    if (!target_.has_local || !axis.padded || axis.reduced || axis.kept || axis.rows ||
+        axis.lanes() == 1)
+      return 0;
+    int64_t tile = 1;
+    for (const AxisPart& p : std::span(axis.parts).subspan(size_t(axis.main) + 1))
+      tile *= p.size->max;
+    return tile > 1 && tile <= axis.range->src(0)->max ? tile : 0;
   }
   // Groups inside of an axis' groups are the innermost of the launch: beside them others follow.
   int32_t id_of(const Axis& axis, size_t part) {
@@ -308,7 +324,8 @@ class Builder {
   UOp slab_of(const UOp& memory) const {
     for (size_t a = 0; a < built_.size(); a++) {
       if (!t_.axes()[a].slabs) continue;
-      const int64_t elements = memory->get<SharedArg>().count / built_[a].slab->src(0)->max;
+      int64_t elements = 1;
+      for (const AxisPart& p : std::span(t_.axes()[a].parts).subspan(1)) elements *= p.size->max;
       return make(Op::Shared, memory->dtype, {},
                   SharedArg{memory->get<SharedArg>().number, elements});
     }
@@ -333,7 +350,9 @@ class Builder {
       }
       if (!b.valid) continue;
       if (old->op == Op::End) {
-        if (b.gates && walks(old->src(0)->src(0)->src(1), size_t(a))) continue;
+        const UOp& place = old->src(0)->src(0);
+        if (in_slab(place)) continue;  // it has room for them, and no reduction of it reads them
+        if (b.gates && walks(place->src(1), size_t(a))) continue;
         out[0] = make_store(with_gate(out[0]->src(0), b.valid), out[0]->src(1));
       } else {
         out[0] = identity_unless(old, a, out[0]);

@@ -174,7 +174,7 @@ class GpuKeptRows : Chooser {
     }
     const int64_t row = left(t_.slab_axes()[0]);
     for (int64_t slab = columns; slab <= kMostSlab && slab < row; slab *= 2) {
-      if (row % slab == 0) out.push_back(slab);
+      out.push_back(slab);
     }
     return out;
   }
@@ -232,19 +232,19 @@ class GpuKeptRows : Chooser {
       const double step = double(tile.rows * lanes) + load * double(tile.rows + read) +
                           kLine * double(tile.rows) * row_lines(p, tile) / double(tile.steps);
       const int64_t columns = columns_of(p, tile);
-      work += double(ceil_div(columns, tile.columns * lanes)) * double(left(p.column) / columns) *
-              double(p.length) * step;
+      work += double(ceil_div(columns, tile.columns * lanes)) *
+              double(ceil_div(left(p.column), columns)) * double(p.length) * step;
       work += kFetch * double(left(p.column)) * double(p.length) / double(tile.invocations());
     }
     for (const int a : sums_)
       work += double(ceil_div(left(a), tile.columns) * tile.rows) * kRowStep +
-              fold_cost(tile) * double(tile.slab ? left(a) / tile.slab : 1);
+              fold_cost(tile) * double(tile.slab ? ceil_div(left(a), tile.slab) : 1);
     for (const int a : fills_)
       work += double(ceil_div(left(a), tile.columns) * tile.rows) * kRowStep;
     if (tile.slab) {
       const auto is_fill = [&](const Product& p) { return walks_rows(p.column); };
       const auto fills = std::ranges::count_if(products_, is_fill) + ptrdiff_t(fills_.size());
-      work += 2 * kBarrier * double(fills * left(t_.slab_axes()[0]) / tile.slab);
+      work += 2 * kBarrier * double(fills * ceil_div(left(t_.slab_axes()[0]), tile.slab));
     }
     return work * groups * double(tile.invocations()) * idle(tile, groups);
   }

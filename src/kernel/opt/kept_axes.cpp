@@ -117,7 +117,11 @@ bool Tiling::is_overwriting(const Stored& s, const std::optional<Opt>& next) con
     const bool is_next = next && i == next->axis && a.main_is_const();
     const bool local = has_part(i, AxisKind::Local) || (is_next && next->kind == OptKind::Local);
     const bool closed = contains(s.axes, i) && !contains(s.around, i);
-    if (closed && (a.padded || (is_next && a.main_size() % std::max<int64_t>(next->amount, 1))))
+    // Past the end of its last slab an invocation has a place of its own there; past that of a whole
+    // row it reads the last element.
+    const bool splits = is_next && next->kind != OptKind::Slab;
+    if (closed && !a.slabs &&
+        (a.padded || (splits && a.main_size() % std::max<int64_t>(next->amount, 1))))
       return false;
     if (!a.column && local && !contains(s.around, i)) return false;
     has_columns = has_columns || (closed && local);
@@ -196,7 +200,8 @@ void Tiling::take_slabs(int64_t elements) {
   for (const int a : slab_axes_) {
     Axis& axis = axes_[size_t(a)];
     axis.parts.back().size = index_const(elements);
-    axis.parts.insert(axis.parts.begin(), {AxisKind::Reduce, index_const(all / elements)});
+    axis.parts.insert(axis.parts.begin(), {AxisKind::Reduce, index_const(ceil_div(all, elements))});
+    axis.padded = axis.padded || all % elements != 0;
     axis.main = 1;
     axis.slabs = true;
   }

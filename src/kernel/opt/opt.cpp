@@ -35,7 +35,7 @@ const OptRow& row_of(OptKind k) {
       {"local", AxisKind::Local, true, true},
       {"group_reduce", AxisKind::GroupReduce, false, true},
       {"swap", AxisKind::Loop, true, false},
-      {"slab", AxisKind::Reduce, true, false},
+      {"slab", AxisKind::Reduce, true, true},
       {"spread", AxisKind::Group, true, true},
       {"stage", AxisKind::Loop, true, false},
       {"ahead", AxisKind::Loop, true, false},

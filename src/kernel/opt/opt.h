@@ -32,7 +32,7 @@ enum class OptKind : uint8_t {
   Swap,         // loops of axis `axis` and axis `amount` change places
   // So many elements of all kept rows at a time, in a loop that all reductions of them have in
   // common: the rows are filled inside of it (see Tiling::slab_axes, of which `axis` is one). Once
-  // nothing is left of the axes that one of those reductions has for itself; divides.
+  // nothing is left of the axes that one of those reductions has for itself; pads.
   Slab,
   // A grid-stride loop: what is left of the axis is shared out to `amount` launch groups that all
   // nests of the kernel have in common. On devices with workgroups these take rows of a workgroup's
