@@ -1,6 +1,8 @@
 // backward() and gradient(): ir::gradients applied to tensors.
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "ir/gradient.h"
@@ -62,6 +64,17 @@ std::vector<Ref<TensorImpl>> leaves_below(const UOp& root) {
 
 thread_local bool grad_enabled = true;
 
+// As long as it lives, results have gradients.
+class GradGuard {
+ public:
+  GradGuard() : before_(std::exchange(grad_enabled, true)) {}
+  ~GradGuard() { grad_enabled = before_; }
+  GradGuard(const GradGuard&) = delete;
+
+ private:
+  bool before_;
+};
+
 }  // namespace
 
 bool is_grad_enabled() { return grad_enabled; }
@@ -99,6 +112,21 @@ std::vector<Tensor> Tensor::gradient(const std::vector<Tensor>& targets,
     out.push_back(g ? detail::wrap(g, device()) : Tensor());
   }
   return out;
+}
+
+// A place without a value stands for the tensor: no linear function's gradient depends on it.
+Tensor detail::adjoint(const Sizes& sizes, const Tensor& gradient,
+                       const std::function<Tensor(const Tensor&)>& linear) {
+  const BuildGuard section;
+  const Tensor zeros = Tensor::zeros(sizes, {gradient.dtype(), gradient.device()});
+  const UOp place = ir::make(ir::Op::Detach, gradient.dtype(), {uop(zeros)});
+  UOp root;
+  {
+    const GradGuard on;
+    root = uop(linear(wrap(place, gradient.device())));
+  }
+  const UOp g = ir::gradients(root, uop(gradient), std::vector<UOp>{place})[0];
+  return g ? derive(gradient, g) : zeros;
 }
 
 }  // namespace tuff
