@@ -209,6 +209,8 @@ bool refuses(const Function& f, DType t) {
                                                      "conv_transpose2d_apart", "conv_transpose2d_groups",
                                                      "conv_transpose2d_dilation", "conv_transpose2d_none",
                                                      "conv_transpose3d", "fold", "fold_apart",
+                                                     "max_unpool1d", "max_unpool2d",
+                                                     "max_unpool2d_overlapping", "max_unpool3d",
                                                      "grid_sample", "grid_sample_corners",
                                                      "grid_sample_border", "grid_sample_reflection",
                                                      "grid_sample_reflection_corners", "grid_sample_nearest",

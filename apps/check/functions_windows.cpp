@@ -65,6 +65,22 @@ std::vector<Function> pools() {
        [](Inputs x) { return x[0].avg_pool3d({2, 3, 2}, 2, {0, 1, 1}, true, false); }},
       {"avg_pool3d_divisor", Rounded,
        [](Inputs x) { return x[0].avg_pool3d(2, 2, 0, false, true, 5); }},
+      {"max_unpool1d", Exact, [](Inputs x) { return x[0].max_unpool1d(x[1], 2); }},
+      {"max_unpool2d", Exact,
+       [](Inputs x) {
+         const auto [values, indices] = x[0].max_pool2d_with_indices({2, 3});
+         return values.max_unpool2d(indices, {2, 3}, {}, 0, {7, 6});
+       }},
+      {"max_unpool2d_overlapping", Exact,
+       [](Inputs x) {
+         const auto [values, indices] = x[0].detach().max_pool2d_with_indices(3, 2, 1);
+         return values.max_unpool2d(indices, 3, 2, 1, {7, 6});
+       }},
+      {"max_unpool3d", Exact,
+       [](Inputs x) {
+         const auto [values, indices] = x[0].max_pool3d_with_indices(2, {2, 2, 3});
+         return values.max_unpool3d(indices, 2, {2, 2, 3}, 0, {4, 5, 6});
+       }},
       {"lp_pool1d", Curved, [](Inputs x) { return x[0].lp_pool1d(3, 3, 2); }},
       {"lp_pool2d", Curved, [](Inputs x) { return x[0].lp_pool2d(2, 2); }},
       {"lp_pool3d", Curved, [](Inputs x) { return x[0].lp_pool3d(1.5, {2, 2, 3}); }},

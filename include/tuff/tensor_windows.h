@@ -44,6 +44,17 @@ class TensorWindows {
                                                     const PerAxis& padding = 0,
                                                     const PerAxis& dilation = 1,
                                                     bool ceil_mode = false) const;
+  /// max_pool backwards: each element where its index, as max_pool2d_with_indices() gives them, says,
+  /// zeros elsewhere; of elements that several windows chose the mean. `output_size` tells apart
+  /// what the pool made the same of; (n - 1) stride - 2 padding + kernel if not given.
+  /// InvalidArgument for one that is a stride or more away from that, and for integers; IndexError
+  /// for an index beyond it.
+  Tensor max_unpool1d(const Tensor& indices, const PerAxis& kernel, const PerAxis& stride = {},
+                      const PerAxis& padding = 0, const PerAxis& output_size = {}) const;
+  Tensor max_unpool2d(const Tensor& indices, const PerAxis& kernel, const PerAxis& stride = {},
+                      const PerAxis& padding = 0, const PerAxis& output_size = {}) const;
+  Tensor max_unpool3d(const Tensor& indices, const PerAxis& kernel, const PerAxis& stride = {},
+                      const PerAxis& padding = 0, const PerAxis& output_size = {}) const;
   /// As max_pool; divided by the window's size, by what of it lies inside if not
   /// count_include_pad, or by the override (InvalidArgument: 0).
   Tensor avg_pool1d(const PerAxis& kernel, const PerAxis& stride = {}, const PerAxis& padding = 0,

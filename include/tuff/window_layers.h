@@ -137,6 +137,10 @@ TUFF_TRANSPOSED(ConvTranspose3d, conv_transpose3d, 3);
         return in.function(kernel, stride, padding, dilation, ceil_mode);                          \
       });                                                                                          \
     }                                                                                              \
+    /* The same, and where each stood. */                                                          \
+    std::pair<Tensor, Tensor> with_indices(const Tensor& x) const {                                \
+      return x.function##_with_indices(kernel, stride, padding, dilation, ceil_mode);              \
+    }                                                                                              \
     void members(Members&) const override {}                                                       \
     PerAxis kernel, stride, padding, dilation;                                                     \
     bool ceil_mode;                                                                                \
@@ -148,6 +152,25 @@ TUFF_MAX_POOL(MaxPool2d, max_pool2d);
 /// Tensor::max_pool3d().
 TUFF_MAX_POOL(MaxPool3d, max_pool3d);
 #undef TUFF_MAX_POOL
+
+#define TUFF_MAX_UNPOOL(Name, function)                                                            \
+  struct Name : Module {                                                                           \
+    explicit Name(PerAxis kernel, PerAxis stride = {}, PerAxis padding = 0)                        \
+        : kernel(std::move(kernel)), stride(std::move(stride)), padding(std::move(padding)) {}     \
+    Tensor operator()(const Tensor& x, const Tensor& indices,                                      \
+                      const PerAxis& output_size = {}) const {                                     \
+      return x.function(indices, kernel, stride, padding, output_size);                            \
+    }                                                                                              \
+    void members(Members&) const override {}                                                       \
+    PerAxis kernel, stride, padding;                                                               \
+  }
+/// Tensor::max_unpool1d().
+TUFF_MAX_UNPOOL(MaxUnpool1d, max_unpool1d);
+/// Tensor::max_unpool2d().
+TUFF_MAX_UNPOOL(MaxUnpool2d, max_unpool2d);
+/// Tensor::max_unpool3d().
+TUFF_MAX_UNPOOL(MaxUnpool3d, max_unpool3d);
+#undef TUFF_MAX_UNPOOL
 
 #define TUFF_AVG_POOL(Name, function)                                                             \
   struct Name : Module {                                                                          \

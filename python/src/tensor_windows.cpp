@@ -91,6 +91,23 @@ void bind_max_pools(TensorClass& c) {
   }
 }
 
+void bind_unpools(TensorClass& c) {
+  using Function = Tensor (Tensor::*)(const Tensor&, const PerAxis&, const PerAxis&,
+                                      const PerAxis&, const PerAxis&) const;
+  for (const auto& [name, f] : {std::pair<const char*, Function>{"max_unpool1d", &Tensor::max_unpool1d},
+                                {"max_unpool2d", &Tensor::max_unpool2d},
+                                {"max_unpool3d", &Tensor::max_unpool3d}}) {
+    c.def(
+        name,
+        [f = f](const Tensor& x, const Tensor& indices, const PerAxis& kernel,
+                const MaybeAxes& stride, const PerAxis& padding, const MaybeAxes& output_size) {
+          return (x.*f)(indices, kernel, given(stride), padding, given(output_size));
+        },
+        arg("indices"), arg("kernel"), arg("stride") = py::none(), arg("padding") = PerAxis(0),
+        arg("output_size") = py::none(), "max_pool backwards: elements where their indices say.");
+  }
+}
+
 void bind_other_pools(TensorClass& c) {
   using Avg = Tensor (Tensor::*)(const PerAxis&, const PerAxis&, const PerAxis&, bool, bool,
                                  std::optional<int64_t>) const;
@@ -186,6 +203,7 @@ void bind_windows(TensorClass& c) {
   bind_convolutions(c);
   bind_transposed(c);
   bind_max_pools(c);
+  bind_unpools(c);
   bind_other_pools(c);
   bind_adaptive_pools(c);
   bind_sampling(c);

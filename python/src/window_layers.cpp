@@ -50,16 +50,46 @@ void bind_transposed(py::module_& m, const char* name, const char* doc) {
         arg("dilation") = PerAxis(1));
 }
 
-template <class Max, class Avg, class Lp, class AdaptiveAvg, class AdaptiveMax>
-void bind_pools(py::module_& m, const std::string& axes) {
-  const auto named = [&](const char* name) { return name + axes; };
-  layer<Max>(m, named("MaxPool").c_str(), "The largest of windows.")
+template <class Max>
+struct MaxPool : Max {
+  using Max::Max;
+  bool return_indices = false;
+};
+
+template <class Max, class Unpool>
+void bind_max_pools(py::module_& m, const std::string& axes) {
+  LayerClass<MaxPool<Max>>(m, ("MaxPool" + axes).c_str(),
+                           "The largest of windows, and where they stood if return_indices.")
+      .def(
+          "__call__",
+          [](const MaxPool<Max>& l, const Tensor& x) {
+            return l.return_indices ? py::cast(l.with_indices(x)) : py::cast(l(x));
+          },
+          arg("x"))
       .def(py::init([](const PerAxis& kernel, const MaybeAxes& stride, const PerAxis& padding,
-                       const PerAxis& dilation, bool ceil_mode) {
-             return Max(kernel, given(stride), padding, dilation, ceil_mode);
+                       const PerAxis& dilation, bool ceil_mode, bool return_indices) {
+             MaxPool<Max> l(kernel, given(stride), padding, dilation, ceil_mode);
+             l.return_indices = return_indices;
+             return l;
            }),
            arg("kernel"), arg("stride") = py::none(), arg("padding") = PerAxis(0),
-           arg("dilation") = PerAxis(1), arg("ceil_mode") = false);
+           arg("dilation") = PerAxis(1), arg("ceil_mode") = false, arg("return_indices") = false);
+  LayerClass<Unpool>(m, ("MaxUnpool" + axes).c_str(), "max_pool backwards.")
+      .def(
+          "__call__",
+          [](const Unpool& l, const Tensor& x, const Tensor& indices, const MaybeAxes& output_size) {
+            return l(x, indices, given(output_size));
+          },
+          arg("x"), arg("indices"), arg("output_size") = py::none())
+      .def(py::init([](const PerAxis& kernel, const MaybeAxes& stride, const PerAxis& padding) {
+             return Unpool(kernel, given(stride), padding);
+           }),
+           arg("kernel"), arg("stride") = py::none(), arg("padding") = PerAxis(0));
+}
+
+template <class Avg, class Lp, class AdaptiveAvg, class AdaptiveMax>
+void bind_pools(py::module_& m, const std::string& axes) {
+  const auto named = [&](const char* name) { return name + axes; };
   layer<Avg>(m, named("AvgPool").c_str(), "The mean of windows.")
       .def(py::init([](const PerAxis& kernel, const MaybeAxes& stride, const PerAxis& padding,
                        bool ceil_mode, bool count_include_pad,
@@ -141,12 +171,15 @@ void bind_window_layers(py::module_& m) {
   bind_transposed<nn::ConvTranspose2d>(m, "ConvTranspose2d", "weight (in, out/groups, KH, KW).");
   bind_transposed<nn::ConvTranspose3d>(m, "ConvTranspose3d",
                                        "weight (in, out/groups, KD, KH, KW).");
-  bind_pools<nn::MaxPool1d, nn::AvgPool1d, nn::LPPool1d, nn::AdaptiveAvgPool1d,
-             nn::AdaptiveMaxPool1d>(m, "1d");
-  bind_pools<nn::MaxPool2d, nn::AvgPool2d, nn::LPPool2d, nn::AdaptiveAvgPool2d,
-             nn::AdaptiveMaxPool2d>(m, "2d");
-  bind_pools<nn::MaxPool3d, nn::AvgPool3d, nn::LPPool3d, nn::AdaptiveAvgPool3d,
-             nn::AdaptiveMaxPool3d>(m, "3d");
+  bind_max_pools<nn::MaxPool1d, nn::MaxUnpool1d>(m, "1d");
+  bind_pools<nn::AvgPool1d, nn::LPPool1d, nn::AdaptiveAvgPool1d, nn::AdaptiveMaxPool1d>(
+      m, "1d");
+  bind_max_pools<nn::MaxPool2d, nn::MaxUnpool2d>(m, "2d");
+  bind_pools<nn::AvgPool2d, nn::LPPool2d, nn::AdaptiveAvgPool2d, nn::AdaptiveMaxPool2d>(
+      m, "2d");
+  bind_max_pools<nn::MaxPool3d, nn::MaxUnpool3d>(m, "3d");
+  bind_pools<nn::AvgPool3d, nn::LPPool3d, nn::AdaptiveAvgPool3d, nn::AdaptiveMaxPool3d>(
+      m, "3d");
   bind_all_pads(m);
   bind_views_of_windows(m);
 }

@@ -60,14 +60,32 @@ class MaxPool3d(_Layer):
     _core_class = _nn.MaxPool3d
 
 
+class MaxUnpool1d(_Layer):
+    """Tensor.max_unpool1d(): called with x, the indices of a MaxPool1d, and output_size if that is
+    not what they say."""
+    _core_class = _nn.MaxUnpool1d
+
+
 class AvgPool1d(_Layer):
     """Tensor.avg_pool1d()."""
     _core_class = _nn.AvgPool1d
 
 
+class MaxUnpool2d(_Layer):
+    """Tensor.max_unpool2d(): called with x, the indices of a MaxPool2d, and output_size if that is
+    not what they say."""
+    _core_class = _nn.MaxUnpool2d
+
+
 class AvgPool2d(_Layer):
     """Tensor.avg_pool2d()."""
     _core_class = _nn.AvgPool2d
+
+
+class MaxUnpool3d(_Layer):
+    """Tensor.max_unpool3d(): called with x, the indices of a MaxPool3d, and output_size if that is
+    not what they say."""
+    _core_class = _nn.MaxUnpool3d
 
 
 class AvgPool3d(_Layer):

@@ -423,17 +423,35 @@ class LogSoftmax(Module):
 
 class MaxPool1d(Module):
     def __init__(self, kernel: PerAxis, stride: PerAxis | None = None, padding: PerAxis = 0,
-                 dilation: PerAxis = 1, ceil_mode: bool = False) -> None: ...
+                 dilation: PerAxis = 1, ceil_mode: bool = False,
+                 return_indices: bool = False) -> None: ...
 
 
 class MaxPool2d(Module):
     def __init__(self, kernel: PerAxis, stride: PerAxis | None = None, padding: PerAxis = 0,
-                 dilation: PerAxis = 1, ceil_mode: bool = False) -> None: ...
+                 dilation: PerAxis = 1, ceil_mode: bool = False,
+                 return_indices: bool = False) -> None: ...
 
 
 class MaxPool3d(Module):
     def __init__(self, kernel: PerAxis, stride: PerAxis | None = None, padding: PerAxis = 0,
-                 dilation: PerAxis = 1, ceil_mode: bool = False) -> None: ...
+                 dilation: PerAxis = 1, ceil_mode: bool = False,
+                 return_indices: bool = False) -> None: ...
+
+
+class MaxUnpool1d(Module):
+    def __init__(self, kernel: PerAxis, stride: PerAxis | None = None,
+                 padding: PerAxis = 0) -> None: ...
+
+
+class MaxUnpool2d(Module):
+    def __init__(self, kernel: PerAxis, stride: PerAxis | None = None,
+                 padding: PerAxis = 0) -> None: ...
+
+
+class MaxUnpool3d(Module):
+    def __init__(self, kernel: PerAxis, stride: PerAxis | None = None,
+                 padding: PerAxis = 0) -> None: ...
 
 
 class Mish(Module): ...

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "tensor/impl.h"
+#include "tensor/positions.h"
 #include "tensor/windows.h"
 
 namespace tuff {
@@ -129,6 +130,56 @@ Pair max_pool_with_indices(const char* what, const Tensor& x, size_t n, const Po
   const Tensor hit = is_found(windows, largest) & inside;
   const Tensor first = Tensor::where(hit, at.cast(t), std::max<int64_t>(count - 1, 0));
   return {largest.reshape(windows.max(p.window_axes()).sizes()), first.min(p.window_axes())};
+}
+
+std::vector<int64_t> unpooled_extents(const char* what, const Tensor& x, const Windows& w,
+                                      const std::vector<int64_t>& padding,
+                                      const PerAxis& output_size) {
+  const size_t n = w.axes();
+  std::vector<int64_t> natural, out;
+  for (size_t i = 0; i < n; i++)
+    natural.push_back((int64_t(x.size(int64_t(i) - int64_t(n))) - 1) * w.stride[i] -
+                      2 * padding[i] + w.kernel[i]);
+  out = output_size.given() ? detail::per_axis(what, "an output_size", output_size, n) : natural;
+  for (size_t i = 0; i < n; i++) {
+    if (out[i] < 0 || std::abs(out[i] - natural[i]) >= w.stride[i])
+      fail<InvalidArgument>("{}: output_size {} is a stride or more from {}", what, by(out),
+                            by(natural));
+  }
+  return out;
+}
+
+// The gradient of what picks elements by these indices.
+Tensor max_unpool(const char* what, const Tensor& x, const Tensor& indices, size_t n,
+                  const PoolOptions& o, const PerAxis& output_size) {
+  require_axes(what, x, n);
+  detail::require_integers(what, indices);
+  detail::require_same_device(what, x, indices);
+  if (!detail::same(x.sizes(), indices.sizes()))
+    fail<ShapeError>("{}: indices {} for {}", what, text(indices.sizes()), text(x.sizes()));
+  if (!is_float(x.dtype()))
+    fail<InvalidArgument>("{}: not defined on {}: cast() to a float", what, name(x.dtype()));
+  const PerAxis& stride = o.stride.given() ? o.stride : o.kernel;
+  const Windows w = detail::windows_from(what, o.kernel, stride, o.dilation, n);
+  detail::require_positive(what, w);
+  const std::vector<int64_t> padding = detail::per_axis(what, "a padding", o.padding, n);
+  detail::require_sides(what, detail::symmetric(padding));
+  const std::vector<int64_t> out = unpooled_extents(what, x, w, padding, output_size);
+  Sizes front = x.sizes();
+  const Size pooled = detail::product(std::span<const Size>(front).last(n));
+  front.resize(front.size() - n);
+  Sizes flat = front, flat_out = front, sizes = front;
+  int64_t count = 1;
+  for (const int64_t extent : out) count *= extent, sizes.push_back(extent);
+  flat.push_back(pooled), flat_out.push_back(count);
+  detail::require_inside({what, 0, count}, indices);
+  const Tensor at = indices.reshape(flat), values = x.reshape(flat);
+  const auto picked = [&](const Tensor& y) { return y.gather(-1, at); };
+  Tensor y = detail::adjoint(flat_out, values, picked);
+  bool apart = true;
+  for (size_t i = 0; i < n; i++) apart = apart && w.kernel[i] <= w.stride[i];
+  if (!apart) y = y / detail::adjoint(flat_out, values.ones_like(), picked).clamp(1);
+  return y.reshape(sizes);
 }
 
 // How many elements each window along an axis averages: with the padding, but not what hangs over.
@@ -294,7 +345,7 @@ Pair adaptive_max(const char* what, const Tensor& x, const PerAxis& output, size
 
 }  // namespace
 
-#define TUFF_POOLS(axes, max, max_with_indices, avg, lp)                                           \
+#define TUFF_POOLS(axes, max, max_with_indices, unpool, avg, lp)                                          \
   Tensor TensorWindows::max(const PerAxis& kernel, const PerAxis& stride, const PerAxis& padding,  \
                             const PerAxis& dilation, bool ceil_mode) const {                       \
     return max_pool(#max, self(this), axes, {kernel, stride, padding, dilation, ceil_mode});       \
@@ -304,6 +355,12 @@ Pair adaptive_max(const char* what, const Tensor& x, const PerAxis& output, size
                                        bool ceil_mode) const {                                     \
     return max_pool_with_indices(#max, self(this), axes,                                           \
                                  {kernel, stride, padding, dilation, ceil_mode});                  \
+  }                                                                                                \
+  Tensor TensorWindows::unpool(const Tensor& indices, const PerAxis& kernel,                       \
+                               const PerAxis& stride, const PerAxis& padding,                      \
+                               const PerAxis& output_size) const {                                 \
+    return max_unpool(#unpool, self(this), indices, axes, {kernel, stride, padding, 1, false},     \
+                      output_size);                                                                \
   }                                                                                                \
   Tensor TensorWindows::avg(const PerAxis& kernel, const PerAxis& stride, const PerAxis& padding,  \
                             bool ceil_mode, bool count_include_pad,                                \
@@ -315,9 +372,9 @@ Pair adaptive_max(const char* what, const Tensor& x, const PerAxis& output, size
       const {                                                                                      \
     return lp_pool(#lp, self(this), axes, {kernel, stride, 0, 1, ceil_mode}, p);                   \
   }
-TUFF_POOLS(1, max_pool1d, max_pool1d_with_indices, avg_pool1d, lp_pool1d)
-TUFF_POOLS(2, max_pool2d, max_pool2d_with_indices, avg_pool2d, lp_pool2d)
-TUFF_POOLS(3, max_pool3d, max_pool3d_with_indices, avg_pool3d, lp_pool3d)
+TUFF_POOLS(1, max_pool1d, max_pool1d_with_indices, max_unpool1d, avg_pool1d, lp_pool1d)
+TUFF_POOLS(2, max_pool2d, max_pool2d_with_indices, max_unpool2d, avg_pool2d, lp_pool2d)
+TUFF_POOLS(3, max_pool3d, max_pool3d_with_indices, max_unpool3d, avg_pool3d, lp_pool3d)
 #undef TUFF_POOLS
 
 #define TUFF_ADAPTIVE_POOLS(axes, avg, max, max_with_indices)               \

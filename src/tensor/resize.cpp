@@ -2,6 +2,8 @@
 // of its line. Where they stand and what they weigh is computed of a counter, inside of the kernel.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <optional>
 
 #include "base/check.h"
 #include "tensor/impl.h"
@@ -136,8 +138,60 @@ std::optional<Tensor> whole_steps(const Tensor& x, int64_t d, const Resized& r, 
   return x.slice(d, Size(kind == Kind::NearestExact ? step / 2 : 0), {}, step);
 }
 
+// An axis whose extents are in the proportion of small numbers, p to q: each q elements and some
+// around them, a window, give p new ones. Its gradient adds up windows, and looks for nothing.
+struct Proportion {
+  int64_t n, blocks, p, q, first, taps;  // taps of a window from element `first` of its q
+
+  static std::optional<Proportion> of(const Resized& r, Kind kind) {
+    if (!r.whole) return {};
+    const int64_t g = std::gcd(r.n, r.out), p = r.out / g, q = r.n / g;
+    const int64_t reach = kind == Kind::Linear ? 0 : 1;
+    const int64_t low = floor_div(q - p, 2 * p) - reach;
+    const int64_t high = floor_div((2 * p - 1) * q - p, 2 * p) + 1 + reach;
+    if (high - low >= kMostTaps || 2 * q > kMostParts / r.out) return {};
+    return Proportion{r.n, g, p, q, low, high - low + 1};
+  }
+  // (taps, blocks, p). Elements beyond the ends weigh nothing, those at the ends as much more.
+  Tensor weights(Kind kind, const Tensor& like) const {
+    const auto count = [&](int64_t extent, int64_t d) { return counter(extent, d, 3, like.device()); };
+    const Tensor element = count(blocks, 1) * q + count(taps, 0) + first;
+    // In parts of an element, 2p to one.
+    Tensor place = (count(blocks, 1) * (2 * p) + count(p, 2) * 2 + 1) * q - p;
+    if (kind == Kind::Linear) place = place.clamp(0, (n - 1) * 2 * p);
+    const auto off = [&](const Tensor& from) {
+      return (place - from * (2 * p)).abs().cast(like.dtype()) / double(2 * p);
+    };
+    if (kind == Kind::Linear) return (1 - off(element)).clamp(0);
+    const auto weight = [&](const Tensor& from) { return detail::cubic(off(from), -0.75); };
+    const Tensor before = weight(element - 1) + weight(element - 2);
+    const Tensor behind = weight(element + 1) + weight(element + 2);
+    const Tensor own = weight(element) + Tensor::where(element == 0, before, 0) +
+                       Tensor::where(element == n - 1, behind, 0);
+    return own.contiguous();
+  }
+
+  static constexpr int64_t kMostTaps = 12, kMostParts = 1 << 30;  // I32 holds these
+  static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
+};
+
+Tensor in_proportion(const Tensor& x, int64_t d, const Proportion& a, Kind kind) {
+  const int64_t end = (a.blocks - 1) * a.q + a.first + a.taps;
+  std::vector<int64_t> around(size_t(2 * (x.dim() - d)), 0);
+  around[around.size() - 2] = -a.first, around[around.size() - 1] = end - a.n;
+  const Tensor windows = detail::windows_of_axis(x.pad(around), d, a.taps, a.q, 1).unsqueeze(d + 2);
+  Sizes sizes(size_t(x.dim()) + 2, 1);
+  sizes[size_t(d)] = a.taps, sizes[size_t(d) + 1] = a.blocks, sizes[size_t(d) + 2] = a.p;
+  const Tensor weights = a.weights(kind, x).reshape(sizes);
+  // An infinite element must not reach those that it does not weigh on.
+  return Tensor::where(weights == 0, 0, windows * weights).sum({d}).flatten(d, d + 1);
+}
+
 Tensor resized_axis(const Tensor& x, int64_t d, const Resized& r, Kind kind, bool align_corners) {
   if (const auto view = whole_steps(x, d, r, kind)) return *view;
+  if (kind != Kind::Nearest && kind != Kind::NearestExact && !align_corners) {
+    if (const auto a = Proportion::of(r, kind)) return in_proportion(x, d, *a, kind);
+  }
   const Place p = places(r, kind, align_corners, x);
   const auto tap = [&](int64_t step) {
     return detail::elements_at(x, d, (p.at + step).clamp(0, r.n - 1));

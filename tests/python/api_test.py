@@ -28,6 +28,9 @@ REASONS = {
     "adaptive_max_pool1d_with_indices": "adaptive_max_pool1d(return_indices=True)",
     "adaptive_max_pool2d_with_indices": "adaptive_max_pool2d(return_indices=True)",
     "adaptive_max_pool3d_with_indices": "adaptive_max_pool3d(return_indices=True)",
+    "Convolution": "what Conv1d, Conv2d and Conv3d have",
+    "TransposedConvolution": "what ConvTranspose1d, ConvTranspose2d and ConvTranspose3d have",
+    "padding_of": "of the pads' constructors",
     "Index": "x[...] takes Python's own indices",
     "JitOptions": "keyword arguments of Jit and jit",
     "Jit.graph": "the queue's graph, for measuring in C++",
@@ -92,8 +95,9 @@ REASONS = {
 }
 REASONS.update({name: "as given to the constructor" for name in (
     "dilation", "groups", "momentum", "eps", "heads", "dropout", "end_dim", "approximate",
-    "threshold", "ceil_mode", "padding", "count_include_pad", "output", "channels", "padding_idx", "mode", "features",
-    "nonlinearity", "Hardtanh.max")})
+    "threshold", "padding", "channels", "padding_idx", "mode", "features",
+    "nonlinearity", "Hardtanh.max", "stride", "padding_mode", "bias", "output_padding", "size", "scale_factor",
+    "align_corners")})
 REASONS.update({f"{a}_{way}_{b}": "cast()" for a in ("f16", "bf16") for way in ("from", "to")
                 for b in ("f32", "f64") if (way, b) != ("to", "f64")})
 
