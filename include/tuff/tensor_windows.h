@@ -23,8 +23,10 @@ class TensorWindows {
   /// several largest elements they share the gradient.
   Tensor max_pool1d(const PerAxis& kernel, const PerAxis& stride = {}, const PerAxis& padding = 0,
                     const PerAxis& dilation = 1, bool ceil_mode = false) const;
+  /// As max_pool1d(), of (..., H, W).
   Tensor max_pool2d(const PerAxis& kernel, const PerAxis& stride = {}, const PerAxis& padding = 0,
                     const PerAxis& dilation = 1, bool ceil_mode = false) const;
+  /// As max_pool1d(), of (..., D, H, W).
   Tensor max_pool3d(const PerAxis& kernel, const PerAxis& stride = {}, const PerAxis& padding = 0,
                     const PerAxis& dilation = 1, bool ceil_mode = false) const;
   /// The same, and where each stood: the row-major position in the axes that are pooled, of equals
@@ -34,11 +36,13 @@ class TensorWindows {
                                                     const PerAxis& padding = 0,
                                                     const PerAxis& dilation = 1,
                                                     bool ceil_mode = false) const;
+  /// As max_pool1d_with_indices(), of (..., H, W).
   std::pair<Tensor, Tensor> max_pool2d_with_indices(const PerAxis& kernel,
                                                     const PerAxis& stride = {},
                                                     const PerAxis& padding = 0,
                                                     const PerAxis& dilation = 1,
                                                     bool ceil_mode = false) const;
+  /// As max_pool1d_with_indices(), of (..., D, H, W).
   std::pair<Tensor, Tensor> max_pool3d_with_indices(const PerAxis& kernel,
                                                     const PerAxis& stride = {},
                                                     const PerAxis& padding = 0,
@@ -51,8 +55,10 @@ class TensorWindows {
   /// for an index beyond it.
   Tensor max_unpool1d(const Tensor& indices, const PerAxis& kernel, const PerAxis& stride = {},
                       const PerAxis& padding = 0, const PerAxis& output_size = {}) const;
+  /// As max_unpool1d(), of (..., H, W).
   Tensor max_unpool2d(const Tensor& indices, const PerAxis& kernel, const PerAxis& stride = {},
                       const PerAxis& padding = 0, const PerAxis& output_size = {}) const;
+  /// As max_unpool1d(), of (..., D, H, W).
   Tensor max_unpool3d(const Tensor& indices, const PerAxis& kernel, const PerAxis& stride = {},
                       const PerAxis& padding = 0, const PerAxis& output_size = {}) const;
   /// As max_pool; divided by the window's size, by what of it lies inside if not
@@ -60,9 +66,11 @@ class TensorWindows {
   Tensor avg_pool1d(const PerAxis& kernel, const PerAxis& stride = {}, const PerAxis& padding = 0,
                     bool ceil_mode = false, bool count_include_pad = true,
                     std::optional<int64_t> divisor_override = {}) const;
+  /// As avg_pool1d(), of (..., H, W).
   Tensor avg_pool2d(const PerAxis& kernel, const PerAxis& stride = {}, const PerAxis& padding = 0,
                     bool ceil_mode = false, bool count_include_pad = true,
                     std::optional<int64_t> divisor_override = {}) const;
+  /// As avg_pool1d(), of (..., D, H, W).
   Tensor avg_pool3d(const PerAxis& kernel, const PerAxis& stride = {}, const PerAxis& padding = 0,
                     bool ceil_mode = false, bool count_include_pad = true,
                     std::optional<int64_t> divisor_override = {}) const;
@@ -70,22 +78,30 @@ class TensorWindows {
   /// negative and p is no 1. InvalidArgument: p is 0.
   Tensor lp_pool1d(double p, const PerAxis& kernel, const PerAxis& stride = {},
                    bool ceil_mode = false) const;
+  /// As lp_pool1d(), of (..., H, W).
   Tensor lp_pool2d(double p, const PerAxis& kernel, const PerAxis& stride = {},
                    bool ceil_mode = false) const;
+  /// As lp_pool1d(), of (..., D, H, W).
   Tensor lp_pool3d(double p, const PerAxis& kernel, const PerAxis& stride = {},
                    bool ceil_mode = false) const;
   /// The means of as many windows as `output` says: window i of n elements is from floor(i n / out)
   /// to ceil((i + 1) n / out). -1 keeps an extent. InvalidArgument for an output below that.
   Tensor adaptive_avg_pool1d(const PerAxis& output) const;
+  /// As adaptive_avg_pool1d(), of (..., H, W).
   Tensor adaptive_avg_pool2d(const PerAxis& output) const;
+  /// As adaptive_avg_pool1d(), of (..., D, H, W).
   Tensor adaptive_avg_pool3d(const PerAxis& output) const;
   /// The largest of these windows, with ties as max_pool1d().
   Tensor adaptive_max_pool1d(const PerAxis& output) const;
+  /// As adaptive_max_pool1d(), of (..., H, W).
   Tensor adaptive_max_pool2d(const PerAxis& output) const;
+  /// As adaptive_max_pool1d(), of (..., D, H, W).
   Tensor adaptive_max_pool3d(const PerAxis& output) const;
   /// The same, with indices as max_pool1d_with_indices().
   std::pair<Tensor, Tensor> adaptive_max_pool1d_with_indices(const PerAxis& output) const;
+  /// As adaptive_max_pool1d_with_indices(), of (..., H, W).
   std::pair<Tensor, Tensor> adaptive_max_pool2d_with_indices(const PerAxis& output) const;
+  /// As adaptive_max_pool1d_with_indices(), of (..., D, H, W).
   std::pair<Tensor, Tensor> adaptive_max_pool3d_with_indices(const PerAxis& output) const;
 
   /// (N, C, ...) with one to three axes resized: to `size`, or by scale_factor (one for all, or one

@@ -153,23 +153,36 @@ TUFF_MAX_POOL(MaxPool2d, max_pool2d);
 TUFF_MAX_POOL(MaxPool3d, max_pool3d);
 #undef TUFF_MAX_POOL
 
-#define TUFF_MAX_UNPOOL(Name, function)                                                            \
-  struct Name : Module {                                                                           \
-    explicit Name(PerAxis kernel, PerAxis stride = {}, PerAxis padding = 0)                        \
-        : kernel(std::move(kernel)), stride(std::move(stride)), padding(std::move(padding)) {}     \
-    Tensor operator()(const Tensor& x, const Tensor& indices,                                      \
-                      const PerAxis& output_size = {}) const {                                     \
-      return x.function(indices, kernel, stride, padding, output_size);                            \
-    }                                                                                              \
-    void members(Members&) const override {}                                                       \
-    PerAxis kernel, stride, padding;                                                               \
+/// What MaxUnpool1d, MaxUnpool2d and MaxUnpool3d have.
+struct MaxUnpool : Module {
+  /// What a MaxPool's with_indices() gave back in its places, as Tensor::max_unpool1d() does.
+  Tensor operator()(const Tensor& x, const Tensor& indices, const PerAxis& output_size = {}) const;
+  void members(Members&) const override {}
+  PerAxis kernel, stride, padding;
+
+ protected:
+  MaxUnpool(int64_t axes, PerAxis kernel, PerAxis stride, PerAxis padding)
+      : kernel(std::move(kernel)),
+        stride(std::move(stride)),
+        padding(std::move(padding)),
+        axes_(axes) {}
+
+ private:
+  int64_t axes_;
+};
+
+#define TUFF_MAX_UNPOOL(Name, axes)                                                 \
+  struct Name : MaxUnpool {                                                         \
+    explicit Name(PerAxis kernel, PerAxis stride = {}, PerAxis padding = 0)         \
+        : MaxUnpool(axes, std::move(kernel), std::move(stride), std::move(padding)) \
+    {}                                                                              \
   }
 /// Tensor::max_unpool1d().
-TUFF_MAX_UNPOOL(MaxUnpool1d, max_unpool1d);
+TUFF_MAX_UNPOOL(MaxUnpool1d, 1);
 /// Tensor::max_unpool2d().
-TUFF_MAX_UNPOOL(MaxUnpool2d, max_unpool2d);
+TUFF_MAX_UNPOOL(MaxUnpool2d, 2);
 /// Tensor::max_unpool3d().
-TUFF_MAX_UNPOOL(MaxUnpool3d, max_unpool3d);
+TUFF_MAX_UNPOOL(MaxUnpool3d, 3);
 #undef TUFF_MAX_UNPOOL
 
 #define TUFF_AVG_POOL(Name, function)                                                             \

@@ -69,6 +69,13 @@ void TransposedConvolution::draw(const char* layer, int64_t in, int64_t out,
                with_bias, options);
 }
 
+Tensor MaxUnpool::operator()(const Tensor& x, const Tensor& indices,
+                             const PerAxis& output_size) const {
+  return axes_ == 1   ? x.max_unpool1d(indices, kernel, stride, padding, output_size)
+         : axes_ == 2 ? x.max_unpool2d(indices, kernel, stride, padding, output_size)
+                      : x.max_unpool3d(indices, kernel, stride, padding, output_size);
+}
+
 std::vector<int64_t> padding_of(const char* layer, const PerAxis& padding, size_t axes) {
   std::vector<int64_t> sides = padding.values();
   if (sides.size() == 1) sides.resize(2 * axes, sides[0]);

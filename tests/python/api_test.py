@@ -30,6 +30,7 @@ REASONS = {
     "adaptive_max_pool3d_with_indices": "adaptive_max_pool3d(return_indices=True)",
     "Convolution": "what Conv1d, Conv2d and Conv3d have",
     "TransposedConvolution": "what ConvTranspose1d, ConvTranspose2d and ConvTranspose3d have",
+    "MaxUnpool": "what MaxUnpool1d, MaxUnpool2d and MaxUnpool3d have",
     "padding_of": "of the pads' constructors",
     "Index": "x[...] takes Python's own indices",
     "JitOptions": "keyword arguments of Jit and jit",
