@@ -420,8 +420,9 @@ class Tensor : public TensorMath,
   Tensor conv3d(const Tensor& weight, const Tensor& bias = {}, const PerAxis& stride = 1,
                 const Padding& padding = 0, const PerAxis& dilation = 1, int64_t groups = 1) const;
   /// (N, C, L) by weight (C, O/groups, K): what the gradient of a conv1d() of that weight is, of
-  /// (N, O, (L - 1) stride - 2 padding + dilation (K - 1) + output_padding + 1). InvalidArgument for
-  /// an output_padding that is neither below the stride nor below the dilation, and for integers.
+  /// (N, O, (L - 1) stride - 2 padding + dilation (K - 1) + output_padding + 1). InvalidArgument
+  /// for an output_padding that is neither below the stride nor below the dilation, and for
+  /// integers.
   Tensor conv_transpose1d(const Tensor& weight, const Tensor& bias = {},
                           const PerAxis& stride = 1, const PerAxis& padding = 0,
                           const PerAxis& output_padding = 0, int64_t groups = 1,

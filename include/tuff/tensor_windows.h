@@ -48,9 +48,9 @@ class TensorWindows {
                                                     const PerAxis& padding = 0,
                                                     const PerAxis& dilation = 1,
                                                     bool ceil_mode = false) const;
-  /// max_pool backwards: each element where its index, as max_pool2d_with_indices() gives them, says,
-  /// zeros elsewhere; of elements that several windows chose the mean. `output_size` tells apart
-  /// what the pool made the same of; (n - 1) stride - 2 padding + kernel if not given.
+  /// max_pool backwards: each element where its index, as max_pool2d_with_indices() gives them,
+  /// says, zeros elsewhere; of elements that several windows chose the mean. `output_size` tells
+  /// apart what the pool made the same of; (n - 1) stride - 2 padding + kernel if not given.
   /// InvalidArgument for one that is a stride or more away from that, and for integers; IndexError
   /// for an index beyond it.
   Tensor max_unpool1d(const Tensor& indices, const PerAxis& kernel, const PerAxis& stride = {},
@@ -106,10 +106,10 @@ class TensorWindows {
 
   /// (N, C, ...) with one to three axes resized: to `size`, or by scale_factor (one for all, or one
   /// for each). "nearest" (rounded down, as PyTorch does), "nearest-exact", "area" (the means of
-  /// adaptive_avg_pool), "linear", "bilinear", "trilinear" (by the number of axes), "bicubic" (Keys,
-  /// 1981, a = -0.75; two axes). align_corners: the first and the last element stay where they are,
-  /// instead of the edges of the outermost ones. antialias widens the weights of bilinear and
-  /// bicubic ones by the factor by which an axis shrinks. F16 and BF16 are computed in F32.
+  /// adaptive_avg_pool), "linear", "bilinear", "trilinear" (by the number of axes), "bicubic"
+  /// (Keys, 1981, a = -0.75; two axes). align_corners: the first and the last element stay where
+  /// they are, instead of the edges of the outermost ones. antialias widens the weights of bilinear
+  /// and bicubic ones by the factor by which an axis shrinks. F16 and BF16 are computed in F32.
   /// InvalidArgument for another mode, for options that a mode has not, and unless one of size and
   /// scale_factor is given.
   Tensor interpolate(const PerAxis& size, const std::vector<double>& scale_factor = {},

@@ -322,6 +322,16 @@ TUFF_CONSTANT_PAD(ConstantPad2d, 2);
 TUFF_CONSTANT_PAD(ConstantPad3d, 3);
 #undef TUFF_CONSTANT_PAD
 
+/// (N, C, ...) over (k + alpha * the mean of the squares of `size` neighbouring channels, zeros
+/// beyond the ends)^beta (Krizhevsky et al., 2012). InvalidArgument unless size is positive.
+struct LocalResponseNorm : Module {
+  explicit LocalResponseNorm(int64_t size, double alpha = 1e-4, double beta = 0.75, double k = 1);
+  Tensor operator()(const Tensor& x) const;
+  void members(Members&) const override {}
+  int64_t size;
+  double alpha, beta, k;
+};
+
 /// Tensor::interpolate().
 struct Upsample : Module {
   explicit Upsample(PerAxis size, std::vector<double> scale_factor = {},

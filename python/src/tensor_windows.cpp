@@ -94,9 +94,10 @@ void bind_max_pools(TensorClass& c) {
 void bind_unpools(TensorClass& c) {
   using Function = Tensor (Tensor::*)(const Tensor&, const PerAxis&, const PerAxis&,
                                       const PerAxis&, const PerAxis&) const;
-  for (const auto& [name, f] : {std::pair<const char*, Function>{"max_unpool1d", &Tensor::max_unpool1d},
-                                {"max_unpool2d", &Tensor::max_unpool2d},
-                                {"max_unpool3d", &Tensor::max_unpool3d}}) {
+  for (const auto& [name, f] :
+       {std::pair<const char*, Function>{"max_unpool1d", &Tensor::max_unpool1d},
+        {"max_unpool2d", &Tensor::max_unpool2d},
+        {"max_unpool3d", &Tensor::max_unpool3d}}) {
     c.def(
         name,
         [f = f](const Tensor& x, const Tensor& indices, const PerAxis& kernel,
@@ -176,8 +177,8 @@ void bind_adaptive_pools(TensorClass& c) {
 void bind_sampling(TensorClass& c) {
   c.def(
       "interpolate",
-      [](const Tensor& x, const MaybeAxes& size, const Factors& scale_factor, const std::string& mode,
-         bool align_corners, bool antialias) {
+      [](const Tensor& x, const MaybeAxes& size, const Factors& scale_factor,
+         const std::string& mode, bool align_corners, bool antialias) {
         return x.interpolate(given(size), given(scale_factor), mode, align_corners, antialias);
       },
       arg("size") = py::none(), arg("scale_factor") = py::none(), arg("mode") = "nearest",

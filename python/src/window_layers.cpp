@@ -77,9 +77,8 @@ void bind_max_pools(py::module_& m, const std::string& axes) {
   LayerClass<Unpool>(m, ("MaxUnpool" + axes).c_str(), "max_pool backwards.")
       .def(
           "__call__",
-          [](const Unpool& l, const Tensor& x, const Tensor& indices, const MaybeAxes& output_size) {
-            return l(x, indices, given(output_size));
-          },
+          [](const Unpool& l, const Tensor& x, const Tensor& indices,
+             const MaybeAxes& output_size) { return l(x, indices, given(output_size)); },
           arg("x"), arg("indices"), arg("output_size") = py::none())
       .def(py::init([](const PerAxis& kernel, const MaybeAxes& stride, const PerAxis& padding) {
              return Unpool(kernel, given(stride), padding);
@@ -147,6 +146,10 @@ void bind_views_of_windows(py::module_& m) {
            }),
            arg("size") = py::none(), arg("scale_factor") = py::none(), arg("mode") = "nearest",
            arg("align_corners") = false);
+  layer<nn::LocalResponseNorm>(m, "LocalResponseNorm",
+                               "x over a power of the mean square of neighbouring channels.")
+      .def(py::init<int64_t, double, double, double>(), arg("size"), arg("alpha") = 1e-4,
+           arg("beta") = 0.75, arg("k") = 1.0);
   layer<nn::Unfold>(m, "Unfold", "Tensor.im2col().")
       .def(py::init<PerAxis, PerAxis, PerAxis, PerAxis>(), arg("kernel"),
            arg("dilation") = PerAxis(1), arg("padding") = PerAxis(0), arg("stride") = PerAxis(1));

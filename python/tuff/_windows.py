@@ -213,6 +213,11 @@ class ConstantPad3d(_Layer):
     _core_class = _nn.ConstantPad3d
 
 
+class LocalResponseNorm(_Layer):
+    """(N, C, ...) over (k + alpha * the mean square of `size` neighbouring channels)^beta."""
+    _core_class = _nn.LocalResponseNorm
+
+
 class Upsample(_Layer):
     """Tensor.interpolate()."""
     _core_class = _nn.Upsample

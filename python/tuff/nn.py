@@ -276,7 +276,8 @@ from ._windows import (  # noqa: E402,F401
     AdaptiveMaxPool3d, AvgPool1d, AvgPool2d, AvgPool3d, ChannelShuffle, CircularPad1d,
     CircularPad2d, CircularPad3d, ConstantPad1d, ConstantPad2d, ConstantPad3d, Conv1d, Conv2d,
     Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, Fold, LPPool1d, LPPool2d, LPPool3d,
-    MaxPool1d, MaxPool2d, MaxPool3d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d, PixelShuffle,
-    PixelUnshuffle, ReflectionPad1d, ReflectionPad2d, ReflectionPad3d, ReplicationPad1d,
-    ReplicationPad2d, ReplicationPad3d, Unfold, Upsample, ZeroPad1d, ZeroPad2d, ZeroPad3d,
+    LocalResponseNorm, MaxPool1d, MaxPool2d, MaxPool3d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d,
+    PixelShuffle, PixelUnshuffle, ReflectionPad1d, ReflectionPad2d, ReflectionPad3d,
+    ReplicationPad1d, ReplicationPad2d, ReplicationPad3d, Unfold, Upsample, ZeroPad1d, ZeroPad2d,
+    ZeroPad3d,
 )

@@ -414,6 +414,11 @@ class Linear(Module):
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None: ...
 
 
+class LocalResponseNorm(Module):
+    def __init__(self, size: int, alpha: float = 0.0001, beta: float = 0.75,
+                 k: float = 1.0) -> None: ...
+
+
 class LogSigmoid(Module): ...
 
 

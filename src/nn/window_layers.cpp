@@ -76,12 +76,29 @@ Tensor MaxUnpool::operator()(const Tensor& x, const Tensor& indices,
                       : x.max_unpool3d(indices, kernel, stride, padding, output_size);
 }
 
+LocalResponseNorm::LocalResponseNorm(int64_t size_, double alpha_, double beta_, double k_)
+    : size(size_), alpha(alpha_), beta(beta_), k(k_) {
+  if (size < 1) fail<InvalidArgument>("LocalResponseNorm: {} channels", size);
+}
+Tensor LocalResponseNorm::operator()(const Tensor& x) const {
+  return run(x, [&](const Tensor& given) {
+    if (given.dim() < 3)
+      fail<ShapeError>("LocalResponseNorm: {} is not (batch, channels, ...)",
+                       detail::text(given.sizes()));
+    return detail::computed_wide(given, [&](const Tensor& in) {
+      const Tensor squares = detail::pad_axis(in.square(), 1, size / 2, (size - 1) / 2);
+      const Tensor mean = squares.unfold(1, size, 1).mean({-1});
+      return in / (mean * alpha + k).pow(beta);
+    });
+  });
+}
+
 std::vector<int64_t> padding_of(const char* layer, const PerAxis& padding, size_t axes) {
   std::vector<int64_t> sides = padding.values();
   if (sides.size() == 1) sides.resize(2 * axes, sides[0]);
   if (sides.size() != 2 * axes)
-    fail<InvalidArgument>("{}: padding of {} numbers: give one, or {} (before, after) from the last "
-                          "axis on",
+    fail<InvalidArgument>("{}: padding of {} numbers: give one, or {} (before, after) from the "
+                          "last axis on",
                           layer, sides.size(), 2 * axes);
   return sides;
 }

@@ -1,4 +1,5 @@
 // Images at the places of a grid, and the grids of affine maps.
+#include <array>
 #include <vector>
 
 #include "base/check.h"
@@ -18,7 +19,8 @@ Outside outside_of(std::string_view word) {
   if (word == "zeros") return Outside::Zeros;
   if (word == "border") return Outside::Border;
   if (word == "reflection") return Outside::Reflection;
-  fail<InvalidArgument>("grid_sample: padding_mode '{}' is none of zeros, border, reflection", word);
+  fail<InvalidArgument>("grid_sample: padding_mode '{}' is none of zeros, border, reflection",
+                        word);
 }
 
 // One axis of n elements: coordinates (N, points) in units of elements.
@@ -43,11 +45,6 @@ struct Line {
     if (outside == Outside::Zeros) return x;
     return (outside == Outside::Reflection ? reflected(x) : x).clamp(0, double(n - 1));
   }
-};
-
-// Where an element of each line is taken from, (N, points), and whether it counts.
-struct Corner {
-  Tensor at, counts, weight;
 };
 
 // The element at whole coordinates of each line: those beyond the ends count for nothing.
@@ -92,19 +89,18 @@ Tensor sampled_linear(const Tensor& x, const std::vector<Line>& lines, const Coo
 
 Tensor sampled_cubic(const Tensor& x, const std::vector<Line>& lines, const Coordinates& at) {
   const Tensor row = at[0].detach().floor(), column = at[1].detach().floor();
-  const detail::CubicWeights down(at[0] - row, -0.75), right(at[1] - column, -0.75);
-  const auto weights = [](const detail::CubicWeights& w) {
-    return std::vector<Tensor>{w.before, w.here, w.next, w.behind};
-  };
+  const std::array<Tensor, 4> down = detail::cubic_weights(at[0] - row, -0.75),
+                              right = detail::cubic_weights(at[1] - column, -0.75);
   Tensor sum;
-  for (int64_t i = 0; i < 4; i++) {
+  for (size_t i = 0; i < 4; i++) {
+    const Tensor y = lines[0].inside(row + (int64_t(i) - 1));
     Tensor line;
-    for (int64_t j = 0; j < 4; j++) {
-      const Tensor v = corner(x, lines, {lines[0].inside(row + (i - 1)), lines[1].inside(column + (j - 1))});
-      const Tensor part = v * weights(right)[size_t(j)].unsqueeze(1);
+    for (size_t j = 0; j < 4; j++) {
+      const Tensor v = corner(x, lines, {y, lines[1].inside(column + (int64_t(j) - 1))});
+      const Tensor part = v * right[j].unsqueeze(1);
       line = line.defined() ? line + part : part;
     }
-    line = line * weights(down)[size_t(i)].unsqueeze(1);
+    line = line * down[i].unsqueeze(1);
     sum = sum.defined() ? sum + line : line;
   }
   return sum;

@@ -124,12 +124,15 @@ Pair max_pool_with_indices(const char* what, const Tensor& x, size_t n, const Po
   int64_t count = 1;
   for (const PooledAxis& a : p.axes) count *= a.n;
   const Tensor windows = p.windows(x, lowest(x.dtype()));
-  const Tensor largest = windows.max(p.window_axes(), true);
+  const Tensor values = windows.max(p.window_axes());
+  Sizes sizes = values.sizes();
+  sizes.resize(sizes.size() + n, 1);
+  const Tensor largest = values.reshape(sizes);
   const auto [at, inside] = positions(p, x.device());
   const DType t = detail::position_dtype(count);
   const Tensor hit = is_found(windows, largest) & inside;
   const Tensor first = Tensor::where(hit, at.cast(t), std::max<int64_t>(count - 1, 0));
-  return {largest.reshape(windows.max(p.window_axes()).sizes()), first.min(p.window_axes())};
+  return {values, first.min(p.window_axes())};
 }
 
 std::vector<int64_t> unpooled_extents(const char* what, const Tensor& x, const Windows& w,
@@ -345,7 +348,7 @@ Pair adaptive_max(const char* what, const Tensor& x, const PerAxis& output, size
 
 }  // namespace
 
-#define TUFF_POOLS(axes, max, max_with_indices, unpool, avg, lp)                                          \
+#define TUFF_POOLS(axes, max, max_with_indices, unpool, avg, lp)                                   \
   Tensor TensorWindows::max(const PerAxis& kernel, const PerAxis& stride, const PerAxis& padding,  \
                             const PerAxis& dilation, bool ceil_mode) const {                       \
     return max_pool(#max, self(this), axes, {kernel, stride, padding, dilation, ceil_mode});       \

@@ -1,6 +1,7 @@
 // interpolate(): axes of images resized one after the other, each element a weighted sum of a few
 // of its line. Where they stand and what they weigh is computed of a counter, inside of the kernel.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <optional>
@@ -73,8 +74,10 @@ std::vector<Resized> resized_axes(const Tensor& x, const PerAxis& size,
       r.scale = 1 / f;
       r.whole = std::abs(double(n) * f - double(r.out)) <= 1e-9 * double(r.out);
     }
-    if (r.out < 1) fail<ShapeError>("interpolate: axis {} of {} to {}", i + 2, text(x.sizes()), r.out);
-    if (n < 1) fail<ShapeError>("interpolate: axis {} of {} has no element", i + 2, text(x.sizes()));
+    if (r.out < 1)
+      fail<ShapeError>("interpolate: axis {} of {} to {}", i + 2, text(x.sizes()), r.out);
+    if (n < 1)
+      fail<ShapeError>("interpolate: axis {} of {} has no element", i + 2, text(x.sizes()));
     if (r.whole) r.scale = double(n) / double(r.out);
     out.push_back(r);
   }
@@ -154,7 +157,9 @@ struct Proportion {
   }
   // (taps, blocks, p). Elements beyond the ends weigh nothing, those at the ends as much more.
   Tensor weights(Kind kind, const Tensor& like) const {
-    const auto count = [&](int64_t extent, int64_t d) { return counter(extent, d, 3, like.device()); };
+    const auto count = [&](int64_t extent, int64_t d) {
+      return counter(extent, d, 3, like.device());
+    };
     const Tensor element = count(blocks, 1) * q + count(taps, 0) + first;
     // In parts of an element, 2p to one.
     Tensor place = (count(blocks, 1) * (2 * p) + count(p, 2) * 2 + 1) * q - p;
@@ -199,8 +204,8 @@ Tensor resized_axis(const Tensor& x, int64_t d, const Resized& r, Kind kind, boo
   if (kind == Kind::Nearest || kind == Kind::NearestExact) return tap(0);
   const Tensor f = along(p.rest, d, x.dim());
   if (kind == Kind::Linear) return tap(0) * (1 - f) + tap(1) * f;
-  const detail::CubicWeights w(f, -0.75);
-  return tap(-1) * w.before + tap(0) * w.here + tap(1) * w.next + tap(2) * w.behind;
+  const std::array<Tensor, 4> w = detail::cubic_weights(f, -0.75);
+  return tap(-1) * w[0] + tap(0) * w[1] + tap(1) * w[2] + tap(2) * w[3];
 }
 
 // The weights of one element more, widened where the axis shrinks so that none is left out, and
@@ -213,7 +218,8 @@ Tensor smoothed_axis(const Tensor& x, int64_t d, const Resized& r, Kind kind, bo
   const int64_t taps = std::min<int64_t>(r.n, int64_t(std::ceil(reach)) * 2 + 1);
   const DType t = x.dtype();
   const Tensor centre = (counter(r.out, 0, 2, x.device()).cast(t) + 0.5) * scale;
-  const Tensor begin = (centre - reach + 0.5).trunc().clamp(0), end = (centre + reach + 0.5).trunc();
+  const Tensor begin = (centre - reach + 0.5).trunc().clamp(0);
+  const Tensor end = (centre + reach + 0.5).trunc();
   const Tensor tap = counter(taps, 1, 2, x.device()), at = begin + tap.cast(t);
   const Tensor inside = (at < end) & (at < double(r.n));
   const Tensor off = ((at - centre + 0.5) * (1 / wide)).abs();
@@ -236,16 +242,20 @@ Tensor detail::elements_at(const Tensor& x, int64_t d, const Tensor& at) {
   return detail::pick(hit, x.unsqueeze(d), {d + 1});
 }
 
+namespace {
+
+// At distances up to 1, and from there up to 2.
+Tensor near(const Tensor& off, double a) { return ((a + 2) * off - (a + 3)) * off.square() + 1; }
+Tensor far(const Tensor& off, double a) { return ((off - 5) * off + 8) * off * a - 4 * a; }
+
+}  // namespace
+
 Tensor detail::cubic(const Tensor& off, double a) {
-  const Tensor near = ((a + 2) * off - (a + 3)) * off.square() + 1;
-  const Tensor far = ((off - 5) * off + 8) * off * a - 4 * a;
-  return Tensor::where(off < 1, near, Tensor::where(off < 2, far, 0));
+  return Tensor::where(off < 1, near(off, a), Tensor::where(off < 2, far(off, a), 0));
 }
 
-detail::CubicWeights::CubicWeights(const Tensor& f, double a) {
-  const auto near = [&](const Tensor& off) { return ((a + 2) * off - (a + 3)) * off.square() + 1; };
-  const auto far = [&](const Tensor& off) { return ((off - 5) * off + 8) * off * a - 4 * a; };
-  before = far(f + 1), here = near(f), next = near(1 - f), behind = far(2 - f);
+std::array<Tensor, 4> detail::cubic_weights(const Tensor& f, double a) {
+  return {far(f + 1, a), near(f, a), near(1 - f, a), far(2 - f, a)};
 }
 
 Tensor TensorWindows::interpolate(const PerAxis& size, const std::vector<double>& scale_factor,

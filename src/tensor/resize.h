@@ -1,6 +1,8 @@
 // Elements of images at computed places, and weights of them. Called by resize and grid_sample.
 #pragma once
 
+#include <array>
+
 #include <tuff/tensor.h>
 
 namespace tuff::detail {
@@ -11,9 +13,6 @@ Tensor elements_at(const Tensor& x, int64_t d, const Tensor& at);
 // The cubic of Keys (1981) at a distance of 0 or more.
 Tensor cubic(const Tensor& off, double a);
 // Of four elements in a row that weigh on a place f behind the second one, f in 0..1.
-struct CubicWeights {
-  CubicWeights(const Tensor& f, double a);
-  Tensor before, here, next, behind;
-};
+std::array<Tensor, 4> cubic_weights(const Tensor& f, double a);
 
 }  // namespace tuff::detail

@@ -77,6 +77,10 @@ TEST(MoreLayers, PoolsPadsAndResizing) {
   expect_same(ZeroPad2d(1)(image), image.pad({1, 1, 1, 1}));
   expect_same(ConstantPad1d({0, 1}, 2.5)(line), line.pad({0, 1}, 2.5));
   EXPECT_THROW(ZeroPad2d({1, 2, 3}), InvalidArgument);
+  const Tensor even = Tensor::full({1, 3, 2}, 2, kCpu);
+  // Two neighbours of four, and three.
+  expect_same(LocalResponseNorm(3, 3, 1, 0)(even).select(2, 0).flatten(),
+              Tensor::from({0.25f, 1.0f / 6, 0.25f}, {3}, kCpu));
   expect_same(Upsample({}, {2}, "bilinear")(image), image.interpolate({}, {2}, "bilinear"));
   expect_same(Fold({6, 8}, 2, 1, 0, 2)(Unfold(2, 1, 0, 2)(image)), image);
   expect_same(PixelUnshuffle(2)(PixelShuffle(2)(image)), image);

@@ -98,7 +98,7 @@ REASONS.update({name: "as given to the constructor" for name in (
     "dilation", "groups", "momentum", "eps", "heads", "dropout", "end_dim", "approximate",
     "threshold", "padding", "channels", "padding_idx", "mode", "features",
     "nonlinearity", "Hardtanh.max", "stride", "padding_mode", "bias", "output_padding", "size", "scale_factor",
-    "align_corners")})
+    "align_corners", "LocalResponseNorm.k")})
 REASONS.update({f"{a}_{way}_{b}": "cast()" for a in ("f16", "bf16") for way in ("from", "to")
                 for b in ("f32", "f64") if (way, b) != ("to", "f64")})
 

@@ -68,6 +68,12 @@ class Layers(unittest.TestCase):
             self.compare(layer, getattr(torch.nn, f"LPPool{axes}d")(2, 3, 2), SHAPES[axes])
         self.same("AdaptiveAvgPool", 2, (2, 5))
 
+    def test_local_response_norm(self):
+        for size in (3, 4):
+            for axes in (1, 2):
+                self.compare(nn.LocalResponseNorm(size, 0.5, 0.6, 2), torch.nn.LocalResponseNorm(size, 0.5, 0.6, 2), SHAPES[axes])
+        self.assertRaises(tuff.InvalidArgument, nn.LocalResponseNorm, 0)
+
     def test_unpools(self):
         for axes in (1, 2, 3):
             given = torch.randn(SHAPES[axes])
