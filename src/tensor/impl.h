@@ -182,8 +182,8 @@ Tensor own_sum(const char* what, const Tensor& x, const Axes& dims);
 // hit is bool, true for at most one position of the summed axes: what x holds there, or 0. The
 // scheduler turns it into one load.
 Tensor pick(const Tensor& hit, const Tensor& x, const Axes& dims);
-// The gradient of a linear function of a tensor of these sizes, from the gradient of its result:
-// what is there wherever gradients are off as well.
+// What the gradient of a linear function of a tensor of these sizes is, given that of its result;
+// while gradients are off as well.
 Tensor adjoint(const Sizes& sizes, const Tensor& gradient,
                const std::function<Tensor(const Tensor&)>& linear);
 void require_integers(const char* what, const Tensor& index);

@@ -1,5 +1,6 @@
 // Windows over the last axes, as movement alone, and what functions of windows are given. Called by
-// convolution, pooling and window_views. Must never know what is done with a window's elements.
+// convolution, pooling, resize, views and nn's layers. Must never know what is done with a window's
+// elements.
 #pragma once
 
 #include <string>
