@@ -114,19 +114,21 @@ std::vector<Tensor> Tensor::gradient(const std::vector<Tensor>& targets,
   return out;
 }
 
-// A place without a value stands for the tensor: no linear function's gradient depends on it.
+// A place without a value stands for the tensor: no linear function's gradient depends on it, and no
+// graph of a user has a Param in it.
 Tensor detail::adjoint(const Sizes& sizes, const Tensor& gradient,
                        const std::function<Tensor(const Tensor&)>& linear) {
   const BuildGuard section;
-  const Tensor zeros = Tensor::zeros(sizes, {gradient.dtype(), gradient.device()});
-  const UOp place = ir::make(ir::Op::Detach, gradient.dtype(), {uop(zeros)});
+  const DType t = gradient.dtype();
+  const UOp one = ir::reshape(ir::param(0, t, 1), ir::Shape(sizes.size(), ir::Dim(1)));
+  const UOp place = ir::make(ir::Op::Detach, t, {ir::expand(one, shape_of(sizes))});
   UOp root;
   {
     const GradGuard on;
     root = uop(linear(wrap(place, gradient.device())));
   }
   const UOp g = ir::gradients(root, uop(gradient), std::vector<UOp>{place})[0];
-  return g ? derive(gradient, g) : zeros;
+  return g ? derive(gradient, g) : Tensor::zeros(sizes, {t, gradient.device()});
 }
 
 }  // namespace tuff
