@@ -429,6 +429,71 @@ def later_losses():
     ]
 
 
+def window_convolutions():
+    line, image, volume = floats(2, 4, 9), floats(2, 4, 7, 6), floats(1, 2, 4, 5, 6)
+    down, small, cube = floats(2, 4, 5), floats(2, 4, 3, 4), floats(1, 2, 2, 3, 2)
+    yield from [
+        ("conv1d", [line, floats(3, 4, 3), floats(3)], lambda x, w, b: F.conv1d(x, w, b, 2, 1)), ("conv1d_same", [line, floats(6, 2, 4)], lambda x, w: F.conv1d(x, w, None, 1, "same", 2, 2)),
+        ("conv2d_same", [image, floats(3, 4, 4, 3), floats(3)], lambda x, w, b: F.conv2d(x, w, b, 1, "same")), ("conv2d_sides", [image, floats(3, 4, 3, 3)], lambda x, w: F.conv2d(F.pad(x, (2, 0, 0, 1)), w, None, 2)),
+        ("conv3d", [volume, floats(3, 2, 2, 3, 3), floats(3)], lambda x, w, b: F.conv3d(x, w, b, 1, (0, 1, 1))), ("conv3d_stride", [volume, floats(4, 1, 2, 2, 2)], lambda x, w: F.conv3d(x, w, None, (1, 2, 2), 0, (2, 1, 1), 2)),
+        ("conv_transpose1d", [down, floats(4, 3, 4), floats(3)], lambda x, w, b: F.conv_transpose1d(x, w, b, 2, 1, 1)), ("conv_transpose2d", [small, floats(4, 3, 3, 2), floats(3)], F.conv_transpose2d),
+        ("conv_transpose2d_stride", [small, floats(4, 3, 4, 3), floats(3)], lambda x, w, b: F.conv_transpose2d(x, w, b, (2, 3), 1, (0, 2))),
+        ("conv_transpose2d_apart", [small, floats(4, 3, 2, 2)], lambda x, w: F.conv_transpose2d(x, w, None, (2, 3))),
+        ("conv_transpose2d_groups", [small, floats(4, 3, 3, 3), floats(6)], lambda x, w, b: F.conv_transpose2d(x, w, b, 2, (2, 1), 1, 2, (3, 2))),
+        ("conv_transpose2d_dilation", [small, floats(4, 2, 2, 2)], lambda x, w: F.conv_transpose2d(x, w, None, 1, 1, (2, 1), 1, (3, 2))),
+        ("conv_transpose2d_none", [floats(0, 4, 3, 3), floats(4, 2, 2, 2)], F.conv_transpose2d), ("conv_transpose3d", [cube, floats(2, 3, 2, 3, 3), floats(3)], lambda x, w, b: F.conv_transpose3d(x, w, b, (1, 2, 2), (0, 1, 1), (0, 1, 0))),
+        ("im2col", [image], lambda x: F.unfold(x, (3, 2), (1, 2), (1, 0), (2, 1))), ("im2col_line", [line], lambda x: x.unfold(2, 3, 2).permute(0, 1, 3, 2).reshape(2, 12, 4)),
+        ("fold", [floats(2, 18, 8)], lambda x: F.fold(x, (7, 5), (3, 2), (1, 2), (1, 0), (2, 2))), ("fold_apart", [floats(1, 8, 6)], lambda x: F.fold(x, (4, 6), 2, stride=2)),
+    ]
+
+
+def window_pools():
+    image = torch.randperm(2 * 3 * 7 * 6).double().reshape(2, 3, 7, 6) / 64  # no ties
+    line, volume = torch.randperm(2 * 3 * 9).double().reshape(2, 3, 9) / 16, torch.randperm(240).double().reshape(1, 2, 4, 5, 6) / 32
+    ties, positive = ints(1, 2, 7, 6, high=3), floats(2, 3, 7, 6, low=0.1, high=2)
+    place = lambda f, *a, **o: lambda x: f(x.double().detach(), *a, return_indices=True, **o)[1].int()
+    yield from [
+        ("max_pool1d", [line], lambda x: F.max_pool1d(x, 3, 2, 1, 2)), ("max_pool3d", [volume], lambda x: F.max_pool3d(x, (2, 3, 2), 2, (0, 1, 1), 1, True)),
+        ("max_pool1d_indices", [line], place(F.max_pool1d, 3, 2, 1)), ("max_pool2d_indices", [ties], place(F.max_pool2d, (3, 2), (2, 1), (1, 1), (1, 2))), ("max_pool2d_indices_ceil", [image], place(F.max_pool2d, 3, 2, 1, ceil_mode=True)),
+        ("max_pool3d_indices", [volume], place(F.max_pool3d, 2)), ("max_pool2d_none", [floats(0, 2, 4, 4)], lambda x: F.max_pool2d(x, 2)), ("max_pool2d_negative", [-image - 1], lambda x: F.max_pool2d(x, 3, 2, 1)),
+        ("avg_pool1d", [line], lambda x: F.avg_pool1d(x, 4, 3, 1, True, False)), ("avg_pool3d", [volume], lambda x: F.avg_pool3d(x, (2, 3, 2), 2, (0, 1, 1), True, False)), ("avg_pool3d_divisor", [volume], lambda x: F.avg_pool3d(x, 2, 2, 0, False, True, 5)),
+        ("max_unpool1d", [floats(2, 2, 3), torch.tensor([[[1, 3, 4], [0, 2, 5]], [[0, 3, 4], [1, 2, 4]]], dtype=torch.int32)], lambda x, i: F.max_unpool1d(x, i.long(), 2)),
+        ("max_unpool2d", [image], lambda x: F.max_unpool2d(*F.max_pool2d(x, (2, 3), return_indices=True), (2, 3), output_size=(7, 6))),
+        ("max_unpool2d_overlapping", [image], lambda x: F.max_unpool2d(F.max_pool2d(x, 3, 2, 1), F.max_pool2d(x, 3, 2, 1, return_indices=True)[1], 3, 2, 1, (7, 6)).detach()),
+        ("max_unpool3d", [volume], lambda x: F.max_unpool3d(*F.max_pool3d(x, 2, (2, 2, 3), return_indices=True), 2, (2, 2, 3), 0, (4, 5, 6))),
+        ("lp_pool1d", [positive[0]], lambda x: F.lp_pool1d(x, 3, 3, 2)), ("lp_pool2d", [positive], lambda x: F.lp_pool2d(x, 2, 2)),
+        ("lp_pool3d", [volume.abs() + 0.5], lambda x: (F.avg_pool3d(x**1.5, (2, 2, 3), (2, 2, 3)) * 12) ** (1 / 1.5)), ("lp_pool2d_zeros", [torch.zeros(1, 1, 4, 4).double()], lambda x: F.lp_pool2d(x.detach(), 2, 2) + x[..., :2, :2] * 0),
+        ("adaptive_avg_pool1d", [line], lambda x: F.adaptive_avg_pool1d(x, 4)), ("adaptive_avg_pool2d", [image], lambda x: F.adaptive_avg_pool2d(x, (3, 4))), ("adaptive_avg_pool2d_one", [image], lambda x: F.adaptive_avg_pool2d(x, 1)),
+        ("adaptive_avg_pool2d_kept", [image], lambda x: F.adaptive_avg_pool2d(x, (None, 2))), ("adaptive_avg_pool3d", [volume], lambda x: F.adaptive_avg_pool3d(x, (3, 2, 9))),
+        ("adaptive_max_pool1d", [line], lambda x: F.adaptive_max_pool1d(x, 6)), ("adaptive_max_pool2d", [image], lambda x: F.adaptive_max_pool2d(x, (3, 4))), ("adaptive_max_pool2d_equal", [image], lambda x: F.adaptive_max_pool2d(x, (7, 2))),
+        ("adaptive_max_pool3d", [volume], lambda x: F.adaptive_max_pool3d(x, (3, 2, 4))), ("adaptive_max_pool1d_indices", [line], place(F.adaptive_max_pool1d, 3)),
+        ("adaptive_max_pool2d_indices", [ties], place(F.adaptive_max_pool2d, (3, 4))), ("adaptive_max_pool3d_indices", [volume], place(F.adaptive_max_pool3d, (3, 2, 4))),
+    ]
+
+
+def window_sampling():
+    line, image, volume = floats(2, 3, 7), floats(2, 2, 5, 7), floats(1, 2, 3, 4, 5)
+    to = lambda size=None, mode="nearest", **o: lambda x: F.interpolate(x, size, mode=mode, **o)
+    by = lambda factor, mode="nearest", **o: lambda x: F.interpolate(x, scale_factor=factor, mode=mode, **o)
+    place, cube = floats(2, 4, 3, 2, low=-1.6, high=1.6), floats(1, 2, 3, 2, 3, low=-1.3, high=1.3)
+    sample = lambda mode, outside, corners: lambda x, g: F.grid_sample(x, g, mode, outside, corners)
+    yield from [
+        ("interpolate_nearest", [image], to((8, 3))), ("interpolate_nearest_up", [volume], by(2)), ("interpolate_nearest_down", [floats(1, 2, 8)], to(4)), ("interpolate_nearest_factor", [line], by(1.7)), ("interpolate_nearest_int", [ints(1, 2, 3, 4)], lambda x: F.interpolate(x.double(), (5, 8)).int()),
+        ("interpolate_exact", [image], to((8, 3), "nearest-exact")), ("interpolate_exact_down", [floats(1, 2, 9)], to(3, "nearest-exact")), ("interpolate_exact_factor", [line], by(0.6, "nearest-exact")),
+        ("interpolate_linear", [line], to(10, "linear")), ("interpolate_linear_corners", [line], to(4, "linear", align_corners=True)), ("interpolate_bilinear", [image], to((9, 4), "bilinear")), ("interpolate_bilinear_one", [image], to((1, 1), "bilinear", align_corners=True)),
+        ("interpolate_bilinear_up", [image], by((2, 3), "bilinear")), ("interpolate_bilinear_factor", [image], by((1.7, 0.6), "bilinear")), ("interpolate_trilinear", [volume], to((4, 7, 3), "trilinear")), ("interpolate_trilinear_corners", [volume], to((5, 2, 8), "trilinear", align_corners=True)),
+        ("interpolate_bicubic", [image], to((9, 4), "bicubic")), ("interpolate_bicubic_corners", [image], to((3, 11), "bicubic", align_corners=True)), ("interpolate_bicubic_factor", [image], by(1.7, "bicubic")), ("interpolate_bicubic_up", [image], by(2, "bicubic")),
+        ("interpolate_area", [image], to((3, 9), "area")), ("interpolate_antialias", [image], to((2, 3), "bilinear", antialias=True)), ("interpolate_antialias_cubic", [image], to((3, 10), "bicubic", antialias=True)), ("interpolate_none", [floats(0, 2, 4, 4)], by(2, "bilinear")),
+        ("grid_sample", [image, place], sample("bilinear", "zeros", False)), ("grid_sample_corners", [image, place], sample("bilinear", "zeros", True)), ("grid_sample_border", [image, place], sample("bilinear", "border", False)),
+        ("grid_sample_reflection", [image, place * 2], sample("bilinear", "reflection", False)), ("grid_sample_reflection_corners", [image, place * 2], sample("bilinear", "reflection", True)),
+        ("grid_sample_nearest", [image, place], sample("nearest", "zeros", False)), ("grid_sample_nearest_border", [image, place], sample("nearest", "border", True)), ("grid_sample_bicubic", [image, place], sample("bicubic", "zeros", False)),
+        ("grid_sample_bicubic_border", [image, place], sample("bicubic", "border", True)), ("grid_sample_bicubic_reflection", [image, place], sample("bicubic", "reflection", False)), ("grid_sample_volume", [volume, cube], sample("bilinear", "zeros", False)),
+        ("grid_sample_volume_nearest", [volume, cube], sample("nearest", "reflection", True)),
+        ("affine_grid", [floats(2, 2, 3)], lambda t: F.affine_grid(t, (2, 3, 4, 5), False)), ("affine_grid_corners", [floats(2, 2, 3)], lambda t: F.affine_grid(t, (2, 3, 4, 1), True)), ("affine_grid_volume", [floats(1, 3, 4)], lambda t: F.affine_grid(t, (1, 2, 2, 3, 4), False)),
+        ("pixel_shuffle", [floats(2, 8, 2, 3)], lambda x: F.pixel_shuffle(x, 2)), ("pixel_unshuffle", [floats(2, 2, 4, 6)], lambda x: F.pixel_unshuffle(x, 2)), ("channel_shuffle", [floats(2, 6, 2)], lambda x: x.reshape(2, 3, 2, 2).transpose(1, 2).reshape(2, 6, 2)),
+    ]
+
+
 def digits(values):
     """Nine digits; what JSON has no number for as a word, -0 included (a reader may take it for an integer)."""
     words = {"nan": "nan", "inf": "inf", "-inf": "-inf", "-0": "-0"}
@@ -501,7 +566,7 @@ def later_attention():
 
 GROUPS = (elementwise, movement, reductions, networks, creation, more_movement, indexing, more_elementwise, special, more_reductions, einsums, more_networks)
 # Drawn after all else, so that the operands of the groups above are what they were.
-LATER = (later_elementwise, later_activations, later_products, later_movement, later_reductions, later_losses, later_attention)
+LATER = (later_elementwise, later_activations, later_products, later_movement, later_reductions, later_losses, later_attention, window_convolutions, window_pools, window_sampling)
 
 
 def main():

@@ -70,11 +70,11 @@ PUBLIC_HEADERS = {
     "device.h": "engine", "counters.h": "engine", "profile.h": "engine",
     "kernel.h": "engine", "engine.h": "engine",
     "tensor.h": "tensor", "tensor_math.h": "tensor", "tensor_products.h": "tensor", "tensor_statistics.h": "tensor",
-    "tensor_views.h": "tensor", "tensor_writes.h": "tensor", "arguments.h": "tensor", "size.h": "tensor", "jit.h": "tensor", "autograd.h": "tensor", "random.h": "tensor", "functional.h": "tensor",
+    "tensor_views.h": "tensor", "tensor_windows.h": "tensor", "tensor_writes.h": "tensor", "arguments.h": "tensor", "size.h": "tensor", "jit.h": "tensor", "autograd.h": "tensor", "random.h": "tensor", "functional.h": "tensor",
     "shape.h": "tensor", "gradient.h": "tensor",
     "interop/vulkan_device.h": "devices", "interop/vulkan.h": "tensor",
     "interop/opencl_device.h": "devices", "interop/opencl.h": "tensor",
-    "nn.h": "nn", "data.h": "nn", "optim.h": "nn", "optimizer.h": "nn", "layers.h": "nn", "recurrent.h": "nn", "transformer.h": "nn", "schedules.h": "nn", "module.h": "nn", "models.h": "nn", "gpt.h": "nn",
+    "nn.h": "nn", "data.h": "nn", "optim.h": "nn", "optimizer.h": "nn", "layers.h": "nn", "window_layers.h": "nn", "recurrent.h": "nn", "transformer.h": "nn", "schedules.h": "nn", "module.h": "nn", "models.h": "nn", "gpt.h": "nn",
     "io.h": "io", "metadata.h": "io", "checkpoint.h": "io", "safetensors.h": "io", "npy.h": "io",
     "c.h": "io", "tuff.h": "io",
 }

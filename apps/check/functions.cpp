@@ -204,7 +204,19 @@ double tolerance(Precision p) {
 bool refuses(const Function& f, DType t) {
   static const std::set<std::string> floats_alone = {"pow_negative", "cross_entropy_probabilities",
                                                      "cross_entropy_probabilities_losses", "frac", "lerp",
-                                                     "lerp_number"};
+                                                     "lerp_number", "conv_transpose1d",
+                                                     "conv_transpose2d", "conv_transpose2d_stride",
+                                                     "conv_transpose2d_apart", "conv_transpose2d_groups",
+                                                     "conv_transpose2d_dilation", "conv_transpose2d_none",
+                                                     "conv_transpose3d", "fold", "fold_apart",
+                                                     "max_unpool1d", "max_unpool2d",
+                                                     "max_unpool2d_overlapping", "max_unpool3d",
+                                                     "grid_sample", "grid_sample_corners",
+                                                     "grid_sample_border", "grid_sample_reflection",
+                                                     "grid_sample_reflection_corners", "grid_sample_nearest",
+                                                     "grid_sample_nearest_border", "grid_sample_bicubic",
+                                                     "grid_sample_bicubic_border", "grid_sample_bicubic_reflection",
+                                                     "grid_sample_volume", "grid_sample_volume_nearest"};
   static const std::set<std::string> no_bools = {"integer_arithmetic",
                                                  "one_hot",
                                                  "index_int",
@@ -244,7 +256,8 @@ std::span<const Function> functions() {
   static const std::vector<Function> all = [] {
     std::vector<Function> out;
     for (const auto part : {elementwise, movement, reductions, networks, functions_with_options,
-                            functions_of_math, functions_of_views})
+                            functions_of_math, functions_of_views,
+                            functions_of_windows})
       for (Function& f : part()) out.push_back(std::move(f));
     return out;
   }();

@@ -2,11 +2,14 @@
 // Called by users through tensor.h. Must never know of graphs, devices or kernels.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <tuff/dtype.h>
@@ -107,13 +110,45 @@ TUFF_DTYPE_OF(uint64_t, U64);
 TUFF_DTYPE_OF(bool, Bool);
 #undef TUFF_DTYPE_OF
 
-/// Something along the two last axes: height and width. 3 means {3, 3}; {} means "not given".
-struct IntPair {
-  IntPair() = default;
-  IntPair(int64_t both) : h(both), w(both), given(true) {}
-  IntPair(int64_t height, int64_t width) : h(height), w(width), given(true) {}
-  int64_t h = 0, w = 0;
-  bool given = false;
+/// Something along the axes of a window, the last axes of a tensor: one number for each of them, or
+/// one that holds for all. 3 and {3, 3} are the same to a window of two axes; {} means "not given".
+class PerAxis {
+ public:
+  PerAxis() = default;
+  PerAxis(int64_t all) : values_{all} {}
+  PerAxis(std::initializer_list<int64_t> each) : values_(each) {}
+  PerAxis(std::vector<int64_t> each) : values_(std::move(each)) {}
+  bool given() const { return !values_.empty(); }
+  const std::vector<int64_t>& values() const { return values_; }
+
+ private:
+  std::vector<int64_t> values_;
+};
+
+/// What stands around the axes of a window: as many elements on both sides of each, a pair {before,
+/// after} for each, or a word: "valid" is nothing; "same" keeps the extents at a stride of 1, and
+/// the odd one stands behind.
+class Padding {
+ public:
+  Padding() = default;
+  template <std::integral T>
+  Padding(T all) : sides_{{int64_t(all), int64_t(all)}} {}
+  Padding(std::initializer_list<int64_t> each) : Padding(PerAxis(each)) {}
+  Padding(std::initializer_list<std::pair<int64_t, int64_t>> sides) : sides_(sides) {}
+  Padding(std::vector<std::pair<int64_t, int64_t>> sides) : sides_(std::move(sides)) {}
+  Padding(const PerAxis& each) : sides_() {
+    for (const int64_t n : each.values()) sides_.emplace_back(n, n);
+  }
+  /// InvalidArgument for another word.
+  Padding(const char* word) : Padding(std::string(word)) {}
+  Padding(const std::string& word);
+  bool same() const { return same_; }
+  /// (before, after) of each axis, or of all.
+  const std::vector<std::pair<int64_t, int64_t>>& sides() const { return sides_; }
+
+ private:
+  std::vector<std::pair<int64_t, int64_t>> sides_{{0, 0}};
+  bool same_ = false;
 };
 
 /// What a loss does with the losses of its elements. BatchMean is their sum over the extent of the

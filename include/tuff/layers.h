@@ -31,53 +31,6 @@ struct Linear : Module {
   Tensor weight, bias;
 };
 
-/// weight (out, in/groups, KH, KW), uniform in +-1/sqrt(in/groups * KH * KW).
-struct Conv2d : Module {
-  Conv2d(int64_t in_channels, int64_t out_channels, IntPair kernel, IntPair stride = 1,
-         IntPair padding = 0, bool bias = true, const TensorOptions& options = {},
-         IntPair dilation = 1, int64_t groups = 1);
-  Conv2d(Tensor weight, Tensor bias, IntPair stride = 1, IntPair padding = 0, IntPair dilation = 1,
-         int64_t groups = 1)
-      : weight(std::move(weight)),
-        bias(std::move(bias)),
-        stride(stride),
-        padding(padding),
-        dilation(dilation),
-        groups(groups) {}
-  Tensor operator()(const Tensor& x) const {
-    return run(x, [&](const Tensor& in) {
-      return in.conv2d(weight, bias, stride, padding, dilation, groups);
-    });
-  }
-  void members(Members& m) const override {
-    m.parameter("weight", weight), m.parameter("bias", bias);
-  }
-  Tensor weight, bias;
-  IntPair stride, padding, dilation;
-  int64_t groups;
-};
-
-/// (N, C, L) by weight (out, in/groups, K), uniform in +-1/sqrt(in/groups * K).
-struct Conv1d : Module {
-  Conv1d(int64_t in_channels, int64_t out_channels, int64_t kernel, int64_t stride = 1,
-         int64_t padding = 0, bool bias = true, const TensorOptions& options = {},
-         int64_t dilation = 1, int64_t groups = 1);
-  Conv1d(Tensor weight, Tensor bias, int64_t stride = 1, int64_t padding = 0,
-         int64_t dilation = 1, int64_t groups = 1)
-      : weight(std::move(weight)),
-        bias(std::move(bias)),
-        stride(stride),
-        padding(padding),
-        dilation(dilation),
-        groups(groups) {}
-  Tensor operator()(const Tensor& x) const;
-  void members(Members& m) const override {
-    m.parameter("weight", weight), m.parameter("bias", bias);
-  }
-  Tensor weight, bias;
-  int64_t stride, padding, dilation, groups;
-};
-
 /// Normalizes (N, C, ...) per channel: in training mode with the batch's statistics, which also
 /// move the running ones, else with those.
 struct BatchNorm : Module {
@@ -361,53 +314,6 @@ struct Softplus : Module {
   }
   void members(Members&) const override {}
   double beta, threshold;
-};
-
-/// Tensor::max_pool2d().
-struct MaxPool2d : Module {
-  explicit MaxPool2d(IntPair kernel, IntPair stride = {}, IntPair padding = 0,
-                     IntPair dilation = 1, bool ceil_mode = false)
-      : kernel(kernel),
-        stride(stride),
-        padding(padding),
-        dilation(dilation),
-        ceil_mode(ceil_mode) {}
-  Tensor operator()(const Tensor& x) const {
-    return run(x, [&](const Tensor& in) {
-      return in.max_pool2d(kernel, stride, padding, dilation, ceil_mode);
-    });
-  }
-  void members(Members&) const override {}
-  IntPair kernel, stride, padding, dilation;
-  bool ceil_mode;
-};
-
-/// Tensor::avg_pool2d().
-struct AvgPool2d : Module {
-  explicit AvgPool2d(IntPair kernel, IntPair stride = {}, IntPair padding = 0,
-                     bool ceil_mode = false, bool count_include_pad = true)
-      : kernel(kernel),
-        stride(stride),
-        padding(padding),
-        ceil_mode(ceil_mode),
-        count_include_pad(count_include_pad) {}
-  Tensor operator()(const Tensor& x) const {
-    return run(x, [&](const Tensor& in) {
-      return in.avg_pool2d(kernel, stride, padding, ceil_mode, count_include_pad);
-    });
-  }
-  void members(Members&) const override {}
-  IntPair kernel, stride, padding;
-  bool ceil_mode, count_include_pad;
-};
-
-/// Means of (..., H, W) over as many equal windows as `output` says. Unsupported where it does not
-/// divide H and W: windows are of one size.
-struct AdaptiveAvgPool2d : Module {
-  explicit AdaptiveAvgPool2d(IntPair output) : output(output) {}
-  Tensor operator()(const Tensor& x) const;
-  void members(Members&) const override {}
-  IntPair output;
 };
 
 /// Layers and functions of one tensor, one after the other:

@@ -20,6 +20,7 @@
 #include <tuff/tensor_products.h>
 #include <tuff/tensor_statistics.h>
 #include <tuff/tensor_views.h>
+#include <tuff/tensor_windows.h>
 #include <tuff/tensor_writes.h>
 
 namespace tuff {
@@ -42,11 +43,12 @@ class Index;
 ///
 /// Many of its functions stand in bases by subject: tensor_math.h (elementary functions,
 /// activations), tensor_views.h (movement), tensor_products.h, tensor_statistics.h,
-/// tensor_writes.h (in place).
+/// tensor_windows.h (pools, resizing), tensor_writes.h (in place).
 class Tensor : public TensorMath,
                public TensorViews,
                public TensorProducts,
                public TensorStatistics,
+               public TensorWindows,
                public TensorWrites {
  public:
   /// Undefined: only assignment and defined() are allowed.
@@ -407,18 +409,34 @@ class Tensor : public TensorMath,
   static Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands);
   /// x @ weight.T + bias; weight (out, in).
   Tensor linear(const Tensor& weight, const Tensor& bias = {}) const;
-  /// (N, C, H, W) by weight (O, C/groups, KH, KW).
-  Tensor conv2d(const Tensor& weight, const Tensor& bias = {}, IntPair stride = 1,
-                IntPair padding = 0, IntPair dilation = 1, int64_t groups = 1) const;
-  /// Over the last two axes; the stride is the kernel's if not given. Padding counts as -inf, of at
-  /// most half the kernel. Where a window has several largest elements they share the gradient.
-  Tensor max_pool2d(IntPair kernel, IntPair stride = {}, IntPair padding = 0, IntPair dilation = 1,
-                    bool ceil_mode = false) const;
-  /// As max_pool2d; divided by the window's size, by what of it lies inside if not
-  /// count_include_pad, or by the override (InvalidArgument: 0).
-  Tensor avg_pool2d(IntPair kernel, IntPair stride = {}, IntPair padding = 0,
-                    bool ceil_mode = false, bool count_include_pad = true,
-                    std::optional<int64_t> divisor_override = {}) const;
+  /// (N, C, L) by weight (O, C/groups, K): sums of products of windows, which are not turned round.
+  /// Padding "same" wants a stride of 1 (InvalidArgument).
+  Tensor conv1d(const Tensor& weight, const Tensor& bias = {}, const PerAxis& stride = 1,
+                const Padding& padding = 0, const PerAxis& dilation = 1, int64_t groups = 1) const;
+  /// (N, C, H, W) by weight (O, C/groups, KH, KW), as conv1d().
+  Tensor conv2d(const Tensor& weight, const Tensor& bias = {}, const PerAxis& stride = 1,
+                const Padding& padding = 0, const PerAxis& dilation = 1, int64_t groups = 1) const;
+  /// (N, C, D, H, W) by weight (O, C/groups, KD, KH, KW), as conv1d().
+  Tensor conv3d(const Tensor& weight, const Tensor& bias = {}, const PerAxis& stride = 1,
+                const Padding& padding = 0, const PerAxis& dilation = 1, int64_t groups = 1) const;
+  /// (N, C, L) by weight (C, O/groups, K): what the gradient of a conv1d() of that weight is, of
+  /// (N, O, (L - 1) stride - 2 padding + dilation (K - 1) + output_padding + 1). InvalidArgument
+  /// for an output_padding that is neither below the stride nor below the dilation, and for
+  /// integers.
+  Tensor conv_transpose1d(const Tensor& weight, const Tensor& bias = {},
+                          const PerAxis& stride = 1, const PerAxis& padding = 0,
+                          const PerAxis& output_padding = 0, int64_t groups = 1,
+                          const PerAxis& dilation = 1) const;
+  /// (N, C, H, W) by weight (C, O/groups, KH, KW), as conv_transpose1d().
+  Tensor conv_transpose2d(const Tensor& weight, const Tensor& bias = {},
+                          const PerAxis& stride = 1, const PerAxis& padding = 0,
+                          const PerAxis& output_padding = 0, int64_t groups = 1,
+                          const PerAxis& dilation = 1) const;
+  /// (N, C, D, H, W) by weight (C, O/groups, KD, KH, KW), as conv_transpose1d().
+  Tensor conv_transpose3d(const Tensor& weight, const Tensor& bias = {},
+                          const PerAxis& stride = 1, const PerAxis& padding = 0,
+                          const PerAxis& output_padding = 0, int64_t groups = 1,
+                          const PerAxis& dilation = 1) const;
   /// Over the last axes, which have the shape `normalized`; weight and bias of that shape.
   Tensor layernorm(const Sizes& normalized, const Tensor& weight = {}, const Tensor& bias = {},
                    double eps = 1e-5) const;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <tuff/tensor.h>
@@ -63,6 +64,16 @@ struct AxesArgument {
 // None stands for an undefined tensor both ways.
 using MaybeTensor = std::optional<Tensor>;
 inline Tensor given(const MaybeTensor& t) { return t ? *t : Tensor(); }
+// For the numbers of windows, of {}.
+using MaybeAxes = std::optional<PerAxis>;
+inline PerAxis given(const MaybeAxes& a) { return a.value_or(PerAxis()); }
+// One factor, several, or none.
+using Factors = std::optional<std::variant<double, std::vector<double>>>;
+inline std::vector<double> given(const Factors& f) {
+  if (!f) return {};
+  if (const double* one = std::get_if<double>(&*f)) return {*one};
+  return std::get<std::vector<double>>(*f);
+}
 inline MaybeTensor shown(const Tensor& t) { return t.defined() ? MaybeTensor(t) : MaybeTensor(); }
 
 // f(2, 3), f([2, 3]) and f((2, 3)) are the same. TypeErrors name function and argument.
@@ -192,23 +203,64 @@ struct type_caster<tuff::python::AxesArgument> {
 };
 
 template <>
-struct type_caster<tuff::IntPair> {
-  PYBIND11_TYPE_CASTER(tuff::IntPair, const_name("int | tuple[int, int]"));
+struct type_caster<tuff::PerAxis> {
+  PYBIND11_TYPE_CASTER(tuff::PerAxis, const_name("int | Sequence[int]"));
   bool load(handle source, bool convert) {
-    make_caster<int64_t> both;
-    if (both.load(source, convert)) {
-      value = cast_op<int64_t>(both);
+    make_caster<int64_t> all;
+    if (all.load(source, convert)) {
+      value = cast_op<int64_t>(all);
       return true;
     }
-    make_caster<std::pair<int64_t, int64_t>> pair;
-    if (!pair.load(source, convert)) return false;
-    const auto [h, w] = cast_op<std::pair<int64_t, int64_t>>(pair);
-    value = tuff::IntPair(h, w);
+    make_caster<std::vector<int64_t>> each;
+    if (!each.load(source, convert)) return false;
+    value = cast_op<std::vector<int64_t>&&>(std::move(each));
     return true;
   }
-  static handle cast(const tuff::IntPair& p, return_value_policy, handle) {
-    if (!p.given) return none().release();
-    return make_tuple(p.h, p.w).release();
+  static handle cast(const tuff::PerAxis& p, return_value_policy policy, handle parent) {
+    const std::vector<int64_t>& each = p.values();
+    if (each.empty()) return none().release();
+    if (each.size() == 1) return PyLong_FromLongLong(each[0]);
+    return tuple(reinterpret_steal<object>(
+                     make_caster<std::vector<int64_t>>::cast(each, policy, parent)))
+        .release();
+  }
+};
+
+template <>
+struct type_caster<tuff::Padding> {
+  PYBIND11_TYPE_CASTER(tuff::Padding,
+                       const_name("int | Sequence[int] | Sequence[tuple[int, int]] | str"));
+  bool load(handle source, bool convert) {
+    if (isinstance<str>(source)) {
+      value = tuff::Padding(tuff::python::text_of(source));
+      return true;
+    }
+    make_caster<tuff::PerAxis> each;
+    if (each.load(source, convert)) {
+      value = tuff::Padding(cast_op<const tuff::PerAxis&>(each));
+      return true;
+    }
+    const auto items = tuff::python::items_of(source);
+    if (!items) return false;
+    std::vector<std::pair<int64_t, int64_t>> sides;
+    for (const object& item : *items) {
+      make_caster<std::pair<int64_t, int64_t>> pair;
+      if (!pair.load(item, convert)) return false;
+      sides.push_back(cast_op<std::pair<int64_t, int64_t>>(pair));
+    }
+    value = tuff::Padding(std::move(sides));
+    return true;
+  }
+  static handle cast(const tuff::Padding& p, return_value_policy policy, handle parent) {
+    if (p.same()) return str("same").release();
+    std::vector<int64_t> each;
+    for (const auto& [before, after] : p.sides()) {
+      if (before != after)
+        return make_caster<std::vector<std::pair<int64_t, int64_t>>>::cast(p.sides(), policy,
+                                                                           parent);
+      each.push_back(before);
+    }
+    return make_caster<tuff::PerAxis>::cast(tuff::PerAxis(each), policy, parent);
   }
 };
 
@@ -247,7 +299,7 @@ TUFF_WORDS(tuff::Reduction, {"none", tuff::Reduction::None}, {"mean", tuff::Redu
            {"sum", tuff::Reduction::Sum}, {"batchmean", tuff::Reduction::BatchMean});
 TUFF_WORDS(tuff::PadMode, {"constant", tuff::PadMode::Constant},
            {"reflect", tuff::PadMode::Reflect}, {"replicate", tuff::PadMode::Replicate},
-           {"circular", tuff::PadMode::Circular});
+           {"circular", tuff::PadMode::Circular}, {"zeros", tuff::PadMode::Constant});
 TUFF_WORDS(tuff::GridOrder, {"ij", tuff::GridOrder::Rows}, {"xy", tuff::GridOrder::Columns});
 TUFF_WORDS(tuff::FanMode, {"in", tuff::FanMode::In}, {"out", tuff::FanMode::Out});
 #undef TUFF_WORDS

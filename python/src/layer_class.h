@@ -22,5 +22,7 @@ LayerClass<Layer> layer(py::module_& m, const char* name, const char* doc) {
 
 // Those of include/tuff/recurrent.h.
 void bind_recurrent(py::module_& m);
+// Those of include/tuff/window_layers.h.
+void bind_window_layers(py::module_& m);
 
 }  // namespace tuff::python

@@ -70,42 +70,6 @@ void bind_linear(py::module_& m) {
         arg("weight"), arg("bias") = py::none());
 }
 
-void bind_conv2d(py::module_& m) {
-  auto c = layer<nn::Conv2d>(m, "Conv2d", "weight (out, in/groups, KH, KW).");
-  c.def(
-      py::init([](int64_t in, int64_t out, IntPair kernel, IntPair stride, IntPair padding,
-                  bool bias, IntPair dilation, int64_t groups, DType t, const std::string& device) {
-        return nn::Conv2d(in, out, kernel, stride, padding, bias, {t, device}, dilation, groups);
-      }),
-      arg("in_channels"), arg("out_channels"), arg("kernel"), arg("stride") = IntPair(1),
-      arg("padding") = IntPair(0), arg("bias") = true, arg("dilation") = IntPair(1),
-      arg("groups") = 1, TUFF_LAYER_OPTIONS);
-  c.def(py::init([](const Tensor& weight, const MaybeTensor& bias, IntPair stride, IntPair padding,
-                    IntPair dilation, int64_t groups) {
-          return nn::Conv2d(weight, given(bias), stride, padding, dilation, groups);
-        }),
-        arg("weight"), arg("bias") = py::none(), arg("stride") = IntPair(1),
-        arg("padding") = IntPair(0), arg("dilation") = IntPair(1), arg("groups") = 1);
-}
-
-void bind_conv1d(py::module_& m) {
-  auto c = layer<nn::Conv1d>(m, "Conv1d", "weight (out, in/groups, K).");
-  c.def(py::init([](int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t padding,
-                    bool bias, int64_t dilation, int64_t groups, DType t,
-                    const std::string& device) {
-          return nn::Conv1d(in, out, kernel, stride, padding, bias, {t, device}, dilation, groups);
-        }),
-        arg("in_channels"), arg("out_channels"), arg("kernel"), arg("stride") = 1,
-        arg("padding") = 0, arg("bias") = true, arg("dilation") = 1, arg("groups") = 1,
-        TUFF_LAYER_OPTIONS);
-  c.def(py::init([](const Tensor& weight, const MaybeTensor& bias, int64_t stride,
-                    int64_t padding, int64_t dilation, int64_t groups) {
-          return nn::Conv1d(weight, given(bias), stride, padding, dilation, groups);
-        }),
-        arg("weight"), arg("bias") = py::none(), arg("stride") = 1, arg("padding") = 0,
-        arg("dilation") = 1, arg("groups") = 1);
-}
-
 void bind_part_norms(py::module_& m) {
   layer<nn::GroupNorm>(m, "GroupNorm", "Of (N, C, ...), per group of channels.")
       .def(py::init([](int64_t groups, int64_t channels, double eps, bool affine, DType t,
@@ -208,23 +172,6 @@ void bind_shapes(py::module_& m) {
   layer<nn::Identity>(m, "Identity", "What it is given.").def(py::init<>());
   layer<nn::Flatten>(m, "Flatten", "The axes from start_dim to end_dim as one.")
       .def(py::init<int64_t, int64_t>(), arg("start_dim") = 1, arg("end_dim") = -1);
-  layer<nn::MaxPool2d>(m, "MaxPool2d", "Tensor.max_pool2d().")
-      .def(py::init([](IntPair kernel, std::optional<IntPair> stride, IntPair padding,
-                       IntPair dilation, bool ceil_mode) {
-             return nn::MaxPool2d(kernel, stride.value_or(IntPair()), padding, dilation, ceil_mode);
-           }),
-           arg("kernel"), arg("stride") = py::none(), arg("padding") = IntPair(0),
-           arg("dilation") = IntPair(1), arg("ceil_mode") = false);
-  layer<nn::AvgPool2d>(m, "AvgPool2d", "Tensor.avg_pool2d().")
-      .def(py::init([](IntPair kernel, std::optional<IntPair> stride, IntPair padding,
-                       bool ceil_mode, bool count_include_pad) {
-             return nn::AvgPool2d(kernel, stride.value_or(IntPair()), padding, ceil_mode,
-                                  count_include_pad);
-           }),
-           arg("kernel"), arg("stride") = py::none(), arg("padding") = IntPair(0),
-           arg("ceil_mode") = false, arg("count_include_pad") = true);
-  layer<nn::AdaptiveAvgPool2d>(m, "AdaptiveAvgPool2d", "Means over `output` equal windows.")
-      .def(py::init<IntPair>(), arg("output"));
 }
 
 void bind_activations(py::module_& m) {
@@ -274,8 +221,6 @@ void bind_nn(py::module_& parent) {
   py::module_ m = parent.def_submodule("nn", "Layers: parameters with a call operator.");
   bind_module(m);
   bind_linear(m);
-  bind_conv2d(m);
-  bind_conv1d(m);
   bind_norms(m);
   bind_part_norms(m);
   bind_embedding(m);
@@ -283,6 +228,7 @@ void bind_nn(py::module_& parent) {
   bind_shapes(m);
   bind_activations(m);
   bind_recurrent(m);
+  bind_window_layers(m);
   m.def(
       "load_state_dict",
       [](const py::dict& into, const py::dict& values, bool strict) {

@@ -232,34 +232,6 @@ void bind_networks(TensorClass& c) {
       },
       arg("weight"), arg("bias") = py::none(), "x @ weight.T + bias; weight (out, in).");
   c.def(
-      "conv2d",
-      [](const Tensor& x, const Tensor& weight, const MaybeTensor& bias, IntPair stride,
-         IntPair padding, IntPair dilation, int64_t groups) {
-        return x.conv2d(weight, given(bias), stride, padding, dilation, groups);
-      },
-      arg("weight"), arg("bias") = py::none(), arg("stride") = IntPair(1),
-      arg("padding") = IntPair(0), arg("dilation") = IntPair(1), arg("groups") = 1,
-      "(N, C, H, W) by weight (O, C/groups, KH, KW).");
-  c.def(
-      "max_pool2d",
-      [](const Tensor& x, IntPair kernel, std::optional<IntPair> stride, IntPair padding,
-         IntPair dilation, bool ceil_mode) {
-        return x.max_pool2d(kernel, stride.value_or(IntPair()), padding, dilation, ceil_mode);
-      },
-      arg("kernel"), arg("stride") = py::none(), arg("padding") = IntPair(0),
-      arg("dilation") = IntPair(1), arg("ceil_mode") = false,
-      "The largest of windows of the last two axes.");
-  c.def(
-      "avg_pool2d",
-      [](const Tensor& x, IntPair kernel, std::optional<IntPair> stride, IntPair padding,
-         bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor_override) {
-        return x.avg_pool2d(kernel, stride.value_or(IntPair()), padding, ceil_mode,
-                            count_include_pad, divisor_override);
-      },
-      arg("kernel"), arg("stride") = py::none(), arg("padding") = IntPair(0),
-      arg("ceil_mode") = false, arg("count_include_pad") = true,
-      arg("divisor_override") = py::none(), "The mean of windows of the last two axes.");
-  c.def(
       "layernorm",
       [](const Tensor& x, const Sizes& normalized, const MaybeTensor& weight,
          const MaybeTensor& bias,

@@ -15,20 +15,6 @@ class Linear(_Layer):
     bias: _Tensor | None
 
 
-class Conv2d(_Layer):
-    """weight (out, in/groups, KH, KW)."""
-    _core_class = _nn.Conv2d
-    weight: _Tensor
-    bias: _Tensor | None
-
-
-class Conv1d(_Layer):
-    """(N, C, L) by weight (out, in/groups, K)."""
-    _core_class = _nn.Conv1d
-    weight: _Tensor
-    bias: _Tensor | None
-
-
 class BatchNorm(_Layer):
     """Of (N, C, ...), per channel: in training mode with the batch's statistics, which also move the
     running ones, else with those."""
@@ -121,21 +107,6 @@ class Identity(_Layer):
 class Flatten(_Layer):
     """The axes from start_dim to end_dim as one."""
     _core_class = _nn.Flatten
-
-
-class MaxPool2d(_Layer):
-    """Tensor.max_pool2d()."""
-    _core_class = _nn.MaxPool2d
-
-
-class AvgPool2d(_Layer):
-    """Tensor.avg_pool2d()."""
-    _core_class = _nn.AvgPool2d
-
-
-class AdaptiveAvgPool2d(_Layer):
-    """Means of (..., H, W) over as many equal windows as `output` says, which has to divide H and W."""
-    _core_class = _nn.AdaptiveAvgPool2d
 
 
 class ReLU(_Layer):
@@ -299,4 +270,14 @@ class GRU(_Layer):
 
 from ._transformer import (  # noqa: E402,F401
     TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer,
+)
+from ._windows import (  # noqa: E402,F401
+    AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveMaxPool1d, AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d, AvgPool1d, AvgPool2d, AvgPool3d, ChannelShuffle, CircularPad1d,
+    CircularPad2d, CircularPad3d, ConstantPad1d, ConstantPad2d, ConstantPad3d, Conv1d, Conv2d,
+    Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, Fold, LPPool1d, LPPool2d, LPPool3d,
+    LocalResponseNorm, MaxPool1d, MaxPool2d, MaxPool3d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d,
+    PixelShuffle, PixelUnshuffle, ReflectionPad1d, ReflectionPad2d, ReflectionPad3d,
+    ReplicationPad1d, ReplicationPad2d, ReplicationPad3d, Unfold, Upsample, ZeroPad1d, ZeroPad2d,
+    ZeroPad3d,
 )

@@ -1,7 +1,7 @@
 """Types of tuff.nn."""
-from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, overload
+from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence, overload
 
-from . import DTypeLike, Pair, Tensor
+from . import DTypeLike, Padding, PerAxis, Tensor
 
 
 class LoadReport(NamedTuple):
@@ -88,13 +88,46 @@ class ModuleDict(Module):
     def values(self) -> Iterable[Any]: ...
 
 
+class AdaptiveAvgPool1d(Module):
+    def __init__(self, output: PerAxis) -> None: ...
+
+
 class AdaptiveAvgPool2d(Module):
-    def __init__(self, output: Pair) -> None: ...
+    def __init__(self, output: PerAxis) -> None: ...
+
+
+class AdaptiveAvgPool3d(Module):
+    def __init__(self, output: PerAxis) -> None: ...
+
+
+class AdaptiveMaxPool1d(Module):
+    def __init__(self, output: PerAxis) -> None: ...
+
+
+class AdaptiveMaxPool2d(Module):
+    def __init__(self, output: PerAxis) -> None: ...
+
+
+class AdaptiveMaxPool3d(Module):
+    def __init__(self, output: PerAxis) -> None: ...
+
+
+class AvgPool1d(Module):
+    def __init__(self, kernel: PerAxis, stride: PerAxis | None = None, padding: PerAxis = 0,
+                 ceil_mode: bool = False, count_include_pad: bool = True,
+                 divisor_override: int | None = None) -> None: ...
 
 
 class AvgPool2d(Module):
-    def __init__(self, kernel: Pair, stride: Pair | None = None, padding: Pair = (0, 0),
-                 ceil_mode: bool = False, count_include_pad: bool = True) -> None: ...
+    def __init__(self, kernel: PerAxis, stride: PerAxis | None = None, padding: PerAxis = 0,
+                 ceil_mode: bool = False, count_include_pad: bool = True,
+                 divisor_override: int | None = None) -> None: ...
+
+
+class AvgPool3d(Module):
+    def __init__(self, kernel: PerAxis, stride: PerAxis | None = None, padding: PerAxis = 0,
+                 ceil_mode: bool = False, count_include_pad: bool = True,
+                 divisor_override: int | None = None) -> None: ...
 
 
 class BatchNorm(Module):
@@ -115,28 +148,116 @@ class CELU(Module):
     def __init__(self, alpha: float = 1.0) -> None: ...
 
 
+class ChannelShuffle(Module):
+    def __init__(self, groups: int) -> None: ...
+
+
+class CircularPad1d(Module):
+    def __init__(self, padding: PerAxis) -> None: ...
+
+
+class CircularPad2d(Module):
+    def __init__(self, padding: PerAxis) -> None: ...
+
+
+class CircularPad3d(Module):
+    def __init__(self, padding: PerAxis) -> None: ...
+
+
+class ConstantPad1d(Module):
+    def __init__(self, padding: PerAxis, value: float) -> None: ...
+
+
+class ConstantPad2d(Module):
+    def __init__(self, padding: PerAxis, value: float) -> None: ...
+
+
+class ConstantPad3d(Module):
+    def __init__(self, padding: PerAxis, value: float) -> None: ...
+
+
 class Conv1d(Module):
     weight: Tensor
     bias: Tensor | None
     @overload
-    def __init__(self, in_channels: int, out_channels: int, kernel: int, stride: int = 1,
-                 padding: int = 0, bias: bool = True, dilation: int = 1, groups: int = 1, *,
-                 dtype: DTypeLike = ..., device: str = '') -> None: ...
+    def __init__(self, in_channels: int, out_channels: int, kernel: PerAxis, stride: PerAxis = 1,
+                 padding: Padding = 0, bias: bool = True, dilation: PerAxis = 1, groups: int = 1,
+                 padding_mode: str = 'constant', *, dtype: DTypeLike = ...,
+                 device: str = '') -> None: ...
     @overload
-    def __init__(self, weight: Tensor, bias: Tensor | None = None, stride: int = 1,
-                 padding: int = 0, dilation: int = 1, groups: int = 1) -> None: ...
+    def __init__(self, weight: Tensor, bias: Tensor | None = None, stride: PerAxis = 1,
+                 padding: Padding = 0, dilation: PerAxis = 1, groups: int = 1,
+                 padding_mode: str = 'constant') -> None: ...
 
 
 class Conv2d(Module):
     weight: Tensor
     bias: Tensor | None
     @overload
-    def __init__(self, in_channels: int, out_channels: int, kernel: Pair, stride: Pair = (1, 1),
-                 padding: Pair = (0, 0), bias: bool = True, dilation: Pair = (1, 1),
-                 groups: int = 1, *, dtype: DTypeLike = ..., device: str = '') -> None: ...
+    def __init__(self, in_channels: int, out_channels: int, kernel: PerAxis, stride: PerAxis = 1,
+                 padding: Padding = 0, bias: bool = True, dilation: PerAxis = 1, groups: int = 1,
+                 padding_mode: str = 'constant', *, dtype: DTypeLike = ...,
+                 device: str = '') -> None: ...
     @overload
-    def __init__(self, weight: Tensor, bias: Tensor | None = None, stride: Pair = (1, 1),
-                 padding: Pair = (0, 0), dilation: Pair = (1, 1), groups: int = 1) -> None: ...
+    def __init__(self, weight: Tensor, bias: Tensor | None = None, stride: PerAxis = 1,
+                 padding: Padding = 0, dilation: PerAxis = 1, groups: int = 1,
+                 padding_mode: str = 'constant') -> None: ...
+
+
+class Conv3d(Module):
+    weight: Tensor
+    bias: Tensor | None
+    @overload
+    def __init__(self, in_channels: int, out_channels: int, kernel: PerAxis, stride: PerAxis = 1,
+                 padding: Padding = 0, bias: bool = True, dilation: PerAxis = 1, groups: int = 1,
+                 padding_mode: str = 'constant', *, dtype: DTypeLike = ...,
+                 device: str = '') -> None: ...
+    @overload
+    def __init__(self, weight: Tensor, bias: Tensor | None = None, stride: PerAxis = 1,
+                 padding: Padding = 0, dilation: PerAxis = 1, groups: int = 1,
+                 padding_mode: str = 'constant') -> None: ...
+
+
+class ConvTranspose1d(Module):
+    weight: Tensor
+    bias: Tensor | None
+    @overload
+    def __init__(self, in_channels: int, out_channels: int, kernel: PerAxis, stride: PerAxis = 1,
+                 padding: PerAxis = 0, output_padding: PerAxis = 0, groups: int = 1,
+                 bias: bool = True, dilation: PerAxis = 1, *, dtype: DTypeLike = ...,
+                 device: str = '') -> None: ...
+    @overload
+    def __init__(self, weight: Tensor, bias: Tensor | None = None, stride: PerAxis = 1,
+                 padding: PerAxis = 0, output_padding: PerAxis = 0, groups: int = 1,
+                 dilation: PerAxis = 1) -> None: ...
+
+
+class ConvTranspose2d(Module):
+    weight: Tensor
+    bias: Tensor | None
+    @overload
+    def __init__(self, in_channels: int, out_channels: int, kernel: PerAxis, stride: PerAxis = 1,
+                 padding: PerAxis = 0, output_padding: PerAxis = 0, groups: int = 1,
+                 bias: bool = True, dilation: PerAxis = 1, *, dtype: DTypeLike = ...,
+                 device: str = '') -> None: ...
+    @overload
+    def __init__(self, weight: Tensor, bias: Tensor | None = None, stride: PerAxis = 1,
+                 padding: PerAxis = 0, output_padding: PerAxis = 0, groups: int = 1,
+                 dilation: PerAxis = 1) -> None: ...
+
+
+class ConvTranspose3d(Module):
+    weight: Tensor
+    bias: Tensor | None
+    @overload
+    def __init__(self, in_channels: int, out_channels: int, kernel: PerAxis, stride: PerAxis = 1,
+                 padding: PerAxis = 0, output_padding: PerAxis = 0, groups: int = 1,
+                 bias: bool = True, dilation: PerAxis = 1, *, dtype: DTypeLike = ...,
+                 device: str = '') -> None: ...
+    @overload
+    def __init__(self, weight: Tensor, bias: Tensor | None = None, stride: PerAxis = 1,
+                 padding: PerAxis = 0, output_padding: PerAxis = 0, groups: int = 1,
+                 dilation: PerAxis = 1) -> None: ...
 
 
 class Dropout(Module):
@@ -168,6 +289,23 @@ class EmbeddingBag(Module):
                  padding_idx: int | None = None) -> None: ...
 
 
+class Flatten(Module):
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None: ...
+
+
+class Fold(Module):
+    def __init__(self, output: PerAxis, kernel: PerAxis, dilation: PerAxis = 1,
+                 padding: PerAxis = 0, stride: PerAxis = 1) -> None: ...
+
+
+class GELU(Module):
+    def __init__(self, approximate: str = 'none') -> None: ...
+
+
+class GLU(Module):
+    def __init__(self, dim: int = -1) -> None: ...
+
+
 class GRU(Module):
     def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
                  batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, *,
@@ -190,6 +328,19 @@ class GroupNorm(Module):
                  dtype: DTypeLike = ..., device: str = '') -> None: ...
 
 
+class Hardsigmoid(Module): ...
+
+
+class Hardswish(Module): ...
+
+
+class Hardtanh(Module):
+    def __init__(self, min: float = -1.0, max: float = 1.0) -> None: ...
+
+
+class Identity(Module): ...
+
+
 class InstanceNorm(Module):
     weight: Tensor | None
     bias: Tensor | None
@@ -200,6 +351,21 @@ class InstanceNorm(Module):
 InstanceNorm1d = InstanceNorm
 InstanceNorm2d = InstanceNorm
 InstanceNorm3d = InstanceNorm
+
+
+class LPPool1d(Module):
+    def __init__(self, p: float, kernel: PerAxis, stride: PerAxis | None = None,
+                 ceil_mode: bool = False) -> None: ...
+
+
+class LPPool2d(Module):
+    def __init__(self, p: float, kernel: PerAxis, stride: PerAxis | None = None,
+                 ceil_mode: bool = False) -> None: ...
+
+
+class LPPool3d(Module):
+    def __init__(self, p: float, kernel: PerAxis, stride: PerAxis | None = None,
+                 ceil_mode: bool = False) -> None: ...
 
 
 class LSTM(Module):
@@ -234,6 +400,10 @@ class LayerNorm2d(Module):
                  device: str = '') -> None: ...
 
 
+class LeakyReLU(Module):
+    def __init__(self, negative_slope: float = 0.01) -> None: ...
+
+
 class Linear(Module):
     weight: Tensor
     bias: Tensor | None
@@ -242,6 +412,54 @@ class Linear(Module):
                  dtype: DTypeLike = ..., device: str = '') -> None: ...
     @overload
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None: ...
+
+
+class LocalResponseNorm(Module):
+    def __init__(self, size: int, alpha: float = 0.0001, beta: float = 0.75,
+                 k: float = 1.0) -> None: ...
+
+
+class LogSigmoid(Module): ...
+
+
+class LogSoftmax(Module):
+    def __init__(self, dim: int = -1) -> None: ...
+
+
+class MaxPool1d(Module):
+    def __init__(self, kernel: PerAxis, stride: PerAxis | None = None, padding: PerAxis = 0,
+                 dilation: PerAxis = 1, ceil_mode: bool = False,
+                 return_indices: bool = False) -> None: ...
+
+
+class MaxPool2d(Module):
+    def __init__(self, kernel: PerAxis, stride: PerAxis | None = None, padding: PerAxis = 0,
+                 dilation: PerAxis = 1, ceil_mode: bool = False,
+                 return_indices: bool = False) -> None: ...
+
+
+class MaxPool3d(Module):
+    def __init__(self, kernel: PerAxis, stride: PerAxis | None = None, padding: PerAxis = 0,
+                 dilation: PerAxis = 1, ceil_mode: bool = False,
+                 return_indices: bool = False) -> None: ...
+
+
+class MaxUnpool1d(Module):
+    def __init__(self, kernel: PerAxis, stride: PerAxis | None = None,
+                 padding: PerAxis = 0) -> None: ...
+
+
+class MaxUnpool2d(Module):
+    def __init__(self, kernel: PerAxis, stride: PerAxis | None = None,
+                 padding: PerAxis = 0) -> None: ...
+
+
+class MaxUnpool3d(Module):
+    def __init__(self, kernel: PerAxis, stride: PerAxis | None = None,
+                 padding: PerAxis = 0) -> None: ...
+
+
+class Mish(Module): ...
 
 
 class MultiHeadAttention(Module):
@@ -256,59 +474,6 @@ class MultiHeadAttention(Module):
                  device: str = '') -> None: ...
 
 
-class RMSNorm(Module):
-    weight: Tensor
-    @overload
-    def __init__(self, features: int, eps: float | None = None, *, dtype: DTypeLike = ...,
-                 device: str = '') -> None: ...
-    @overload
-    def __init__(self, weight: Tensor, eps: float | None = None) -> None: ...
-
-
-class Flatten(Module):
-    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None: ...
-
-
-class GELU(Module):
-    def __init__(self, approximate: str = 'none') -> None: ...
-
-
-class GLU(Module):
-    def __init__(self, dim: int = -1) -> None: ...
-
-
-class Hardsigmoid(Module): ...
-
-
-class Hardswish(Module): ...
-
-
-class Hardtanh(Module):
-    def __init__(self, min: float = -1.0, max: float = 1.0) -> None: ...
-
-
-class Identity(Module): ...
-
-
-class LeakyReLU(Module):
-    def __init__(self, negative_slope: float = 0.01) -> None: ...
-
-
-class LogSigmoid(Module): ...
-
-
-class LogSoftmax(Module):
-    def __init__(self, dim: int = -1) -> None: ...
-
-
-class MaxPool2d(Module):
-    def __init__(self, kernel: Pair, stride: Pair | None = None, padding: Pair = (0, 0),
-                 dilation: Pair = (1, 1), ceil_mode: bool = False) -> None: ...
-
-
-class Mish(Module): ...
-
-
 class PReLU(Module):
     weight: Tensor
     @overload
@@ -316,6 +481,23 @@ class PReLU(Module):
                  device: str = '') -> None: ...
     @overload
     def __init__(self, weight: Tensor) -> None: ...
+
+
+class PixelShuffle(Module):
+    def __init__(self, factor: int) -> None: ...
+
+
+class PixelUnshuffle(Module):
+    def __init__(self, factor: int) -> None: ...
+
+
+class RMSNorm(Module):
+    weight: Tensor
+    @overload
+    def __init__(self, features: int, eps: float | None = None, *, dtype: DTypeLike = ...,
+                 device: str = '') -> None: ...
+    @overload
+    def __init__(self, weight: Tensor, eps: float | None = None) -> None: ...
 
 
 class RNN(Module):
@@ -339,6 +521,30 @@ class ReLU(Module): ...
 
 
 class ReLU6(Module): ...
+
+
+class ReflectionPad1d(Module):
+    def __init__(self, padding: PerAxis) -> None: ...
+
+
+class ReflectionPad2d(Module):
+    def __init__(self, padding: PerAxis) -> None: ...
+
+
+class ReflectionPad3d(Module):
+    def __init__(self, padding: PerAxis) -> None: ...
+
+
+class ReplicationPad1d(Module):
+    def __init__(self, padding: PerAxis) -> None: ...
+
+
+class ReplicationPad2d(Module):
+    def __init__(self, padding: PerAxis) -> None: ...
+
+
+class ReplicationPad3d(Module):
+    def __init__(self, padding: PerAxis) -> None: ...
 
 
 class SELU(Module): ...
@@ -436,3 +642,27 @@ def Parameter(data: Tensor) -> Tensor: ...
 def convert_(tensors: list[Tensor], dtype: DTypeLike = ..., device: str = '') -> None: ...
 def load_state_dict(into: dict[str, Tensor], values: dict[str, Tensor],
                     strict: bool = True) -> LoadReport: ...
+
+
+
+class Unfold(Module):
+    def __init__(self, kernel: PerAxis, dilation: PerAxis = 1, padding: PerAxis = 0,
+                 stride: PerAxis = 1) -> None: ...
+
+
+class Upsample(Module):
+    def __init__(self, size: PerAxis | None = None,
+                 scale_factor: float | Sequence[float] | None = None, mode: str = 'nearest',
+                 align_corners: bool = False) -> None: ...
+
+
+class ZeroPad1d(Module):
+    def __init__(self, padding: PerAxis) -> None: ...
+
+
+class ZeroPad2d(Module):
+    def __init__(self, padding: PerAxis) -> None: ...
+
+
+class ZeroPad3d(Module):
+    def __init__(self, padding: PerAxis) -> None: ...

@@ -22,11 +22,6 @@ Tensor constant_parameter(const Sizes& sizes, double v, const TensorOptions& o) 
   return constant(sizes, v, o).set_requires_grad();
 }
 
-void require_groups(const char* layer, int64_t groups, int64_t in, int64_t out) {
-  if (groups < 1 || in % groups || out % groups)
-    fail<InvalidArgument>("{}: {} groups do not divide {} and {} channels", layer, groups, in, out);
-}
-
 // One value per channel, against (N, C, ...).
 Tensor per_channel(const Tensor& v, const Tensor& x) {
   Sizes sizes(size_t(x.dim()), Size(1));
@@ -49,33 +44,6 @@ Linear::Linear(int64_t in, int64_t out, bool with_bias, const TensorOptions& o) 
   const double bound = 1.0 / std::sqrt(double(in));
   weight = Tensor::uniform({out, in}, -bound, bound, trained(o));
   if (with_bias) bias = Tensor::uniform({out}, -bound, bound, trained(o));
-}
-
-Conv2d::Conv2d(int64_t in, int64_t out, IntPair kernel, IntPair stride_, IntPair padding_,
-               bool with_bias, const TensorOptions& o, IntPair dilation_, int64_t groups_)
-    : stride(stride_), padding(padding_), dilation(dilation_), groups(groups_) {
-  require_groups("Conv2d", groups, in, out);
-  const double bound = 1.0 / std::sqrt(double(in / groups * kernel.h * kernel.w));
-  weight = Tensor::uniform({out, in / groups, kernel.h, kernel.w}, -bound, bound, trained(o));
-  if (with_bias) bias = Tensor::uniform({out}, -bound, bound, trained(o));
-}
-
-Conv1d::Conv1d(int64_t in, int64_t out, int64_t kernel, int64_t stride_, int64_t padding_,
-               bool with_bias, const TensorOptions& o, int64_t dilation_, int64_t groups_)
-    : stride(stride_), padding(padding_), dilation(dilation_), groups(groups_) {
-  require_groups("Conv1d", groups, in, out);
-  const double bound = 1.0 / std::sqrt(double(in / groups * kernel));
-  weight = Tensor::uniform({out, in / groups, kernel}, -bound, bound, trained(o));
-  if (with_bias) bias = Tensor::uniform({out}, -bound, bound, trained(o));
-}
-Tensor Conv1d::operator()(const Tensor& x) const {
-  return run(x, [&](const Tensor& in) {
-    if (in.dim() != 3)
-      fail<ShapeError>("Conv1d: {} is not (batch, channels, length)", detail::text(in.sizes()));
-    return in.unsqueeze(2)
-        .conv2d(weight.unsqueeze(2), bias, {1, stride}, {0, padding}, {1, dilation}, groups)
-        .squeeze(2);
-  });
 }
 
 BatchNorm::BatchNorm(int64_t n, double epsilon, double momentum_, bool affine,
@@ -225,21 +193,6 @@ Tensor EmbeddingBag::operator()(const Tensor& index) const {
 
 Dropout::Dropout(double probability) : p(probability) {
   if (!(p >= 0 && p <= 1)) fail<InvalidArgument>("Dropout: probability {} is not in 0..1", p);
-}
-
-Tensor AdaptiveAvgPool2d::operator()(const Tensor& x) const {
-  return run(x, [&](const Tensor& in) {
-    if (in.dim() < 2)
-      fail<ShapeError>("AdaptiveAvgPool2d: {} has no height and width", detail::text(in.sizes()));
-    const int64_t h = in.size(-2), w = in.size(-1);
-    if (output.h < 1 || output.w < 1 || h % output.h || w % output.w)
-      fail<Unsupported>("AdaptiveAvgPool2d: {}x{} is not cut into {}x{} equal windows", h, w,
-                        output.h, output.w);
-    Sizes windows = in.sizes();
-    windows.resize(windows.size() - 2);
-    for (const int64_t n : {output.h, h / output.h, output.w, w / output.w}) windows.push_back(n);
-    return in.reshape(windows).mean({-3, -1});
-  });
 }
 
 Tensor Sequential::operator()(const Tensor& x) const {

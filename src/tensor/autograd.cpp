@@ -1,6 +1,8 @@
 // backward() and gradient(): ir::gradients applied to tensors.
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "ir/gradient.h"
@@ -62,6 +64,17 @@ std::vector<Ref<TensorImpl>> leaves_below(const UOp& root) {
 
 thread_local bool grad_enabled = true;
 
+// As long as it lives, results have gradients.
+class GradGuard {
+ public:
+  GradGuard() : before_(std::exchange(grad_enabled, true)) {}
+  ~GradGuard() { grad_enabled = before_; }
+  GradGuard(const GradGuard&) = delete;
+
+ private:
+  bool before_;
+};
+
 }  // namespace
 
 bool is_grad_enabled() { return grad_enabled; }
@@ -99,6 +112,23 @@ std::vector<Tensor> Tensor::gradient(const std::vector<Tensor>& targets,
     out.push_back(g ? detail::wrap(g, device()) : Tensor());
   }
   return out;
+}
+
+// A place without a value stands for the tensor: no linear function's gradient depends on it, and no
+// graph of a user has a Param in it.
+Tensor detail::adjoint(const Sizes& sizes, const Tensor& gradient,
+                       const std::function<Tensor(const Tensor&)>& linear) {
+  const BuildGuard section;
+  const DType t = gradient.dtype();
+  const UOp one = ir::reshape(ir::param(0, t, 1), ir::Shape(sizes.size(), ir::Dim(1)));
+  const UOp place = ir::make(ir::Op::Detach, t, {ir::expand(one, shape_of(sizes))});
+  UOp root;
+  {
+    const GradGuard on;
+    root = uop(linear(wrap(place, gradient.device())));
+  }
+  const UOp g = ir::gradients(root, uop(gradient), std::vector<UOp>{place})[0];
+  return g ? derive(gradient, g) : Tensor::zeros(sizes, {t, gradient.device()});
 }
 
 }  // namespace tuff

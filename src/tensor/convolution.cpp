@@ -1,211 +1,249 @@
-// Windows over planes, as movement alone: convolution and pooling.
+// Convolutions of one to three axes, and their gradients as functions: transposed convolutions and
+// sums of windows.
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
-#include "base/arith.h"
 #include "base/check.h"
 #include "ir/variants.h"
 #include "tensor/impl.h"
+#include "tensor/windows.h"
 
 namespace tuff {
 
-using detail::pad_axis;
+using detail::by;
+using detail::per_axis;
+using detail::Sides;
 using detail::text;
-using detail::unflatten;
+using detail::Windows;
 
 namespace {
 
-// Windows along one axis, (..., n, ...) -> (..., k, out, ...): the axis k times, cut into rows of
-// n + dilation, so that row i starts i*dilation further and no gather is needed. Needs
-// out*stride <= n + dilation.
-Tensor windows_1d(const Tensor& x, int64_t d, int64_t k, int64_t stride, int64_t dilation) {
-  const int64_t n = x.size(d), reach = dilation * (k - 1) + 1, out = (n - reach) / stride + 1;
-  Sizes repeats(size_t(x.dim()), 1);
-  repeats[size_t(d)] = k;
-  const Tensor repeated = pad_axis(x.repeat(repeats), d, 0, k * dilation);
-  return unflatten(repeated, d, k, n + dilation).slice(d + 1, 0, out * stride, stride);
-}
-
-// One axis cropped, or padded with zeros, to an extent.
-Tensor with_extent(const Tensor& x, int64_t d, int64_t extent) {
-  return pad_axis(x, d, 0, std::max<int64_t>(0, extent - x.size(d))).narrow(d, 0, extent);
-}
-
-// Windows that share no element are a cut of the axis: nothing is repeated, and their gradient adds
-// nothing up.
-Tensor apart_windows(const Tensor& x, int64_t d, int64_t k, int64_t stride, int64_t dilation) {
-  const int64_t n = x.size(d), reach = dilation * (k - 1) + 1, out = (n - reach) / stride + 1;
-  const Tensor cut = unflatten(with_extent(x, d, out * stride), d, out, stride);
-  return cut.narrow(d + 1, 0, reach).transpose(d, d + 1).slice(d, {}, {}, dilation);
-}
-
-// Windows with a stride of which several share an element: tap t = a*stride + q of window o is
-// element o + a of phase q, so that each phase has windows of stride 1, and the gradient of an
-// element adds up the taps of its own phase alone.
-Tensor phase_windows(const Tensor& x, int64_t d, int64_t k, int64_t stride) {
-  const int64_t out = (x.size(d) - k) / stride + 1, taps = ceil_div(k, stride);
-  const int64_t rows = out + taps - 1;
-  const Tensor phases = unflatten(with_extent(x, d, rows * stride), d, rows, stride);
-  const Tensor windows = windows_1d(phases, d, taps, 1, 1).transpose(d + 1, d + 2);
-  return windows.flatten(d, d + 1).narrow(d, 0, k);
-}
-
 // What is multiplied with the zeros around an image is taken to be finite, forwards and backwards.
-Tensor products(const Tensor& x, const Tensor& weight) {
+Tensor products(const char* what, const Tensor& x, const Tensor& weight) {
   const detail::BuildGuard section;
-  const Sizes sizes = detail::broadcast_sizes("conv2d", x.sizes(), weight.sizes());
+  const Sizes sizes = detail::broadcast_sizes(what, x.sizes(), weight.sizes());
   const auto of = [&](const Tensor& t) -> ir::UOp { return detail::uop(t.expand(sizes)); };
   return detail::derive(x, ir::finite_product(of(x), of(weight)));
 }
 
-void require_window(const char* what, const Tensor& x, IntPair k, IntPair stride,
-                    IntPair dilation) {
-  if (k.h < 1 || k.w < 1 || stride.h < 1 || stride.w < 1 || dilation.h < 1 || dilation.w < 1)
-    fail<InvalidArgument>("{}: kernel {}x{}, stride {}x{} and dilation {}x{} must be positive",
-                          what, k.h, k.w, stride.h, stride.w, dilation.h, dilation.w);
-  if (x.size(-2) < dilation.h * (k.h - 1) + 1 || x.size(-1) < dilation.w * (k.w - 1) + 1) {
-    fail<ShapeError>("{}: a {}x{} window (dilation {}x{}) does not fit the padded input {}", what,
-                     k.h, k.w, dilation.h, dilation.w, text(x.sizes()));
-  }
+Sizes joined(std::initializer_list<Sizes> parts) {
+  Sizes out;
+  for (const Sizes& p : parts) out.insert(out.end(), p.begin(), p.end());
+  return out;
 }
 
-void require_padding(const char* what, IntPair padding) {
-  if (padding.h < 0 || padding.w < 0)
-    fail<InvalidArgument>("{}: padding {}x{} is negative", what, padding.h, padding.w);
+// The sums of products of an image, padded, with weight (O, C/groups, kernel).
+Tensor correlated(const char* what, const Tensor& x, const Tensor& weight, const Windows& w,
+                  int64_t groups) {
+  const int64_t axes = int64_t(w.axes());
+  const Size n = x.size(0);
+  const int64_t o = weight.size(0), cg = weight.size(1), og = o / groups;
+  const Tensor windows = detail::windows_of_axes(x, w);  // (N, C, out..., kernel...)
+  const Sizes all = windows.sizes(), ones(size_t(axes), 1), kernel(w.kernel);
+  const Sizes out(all.begin() + 2, all.begin() + 2 + axes);
+  // Pixels last: what the images' gradient stores of each tap are planes, which it walks in order.
+  Axes order{0, 1, 2, 3}, summed{3};
+  for (int64_t i = 0; i < axes; i++) order.push_back(4 + axes + i), summed.push_back(4 + i);
+  for (int64_t i = 0; i < axes; i++) order.push_back(4 + i);
+  const Tensor in = windows.reshape(joined({{n, groups, 1, cg}, out, kernel})).permute(order);
+  const Tensor ker = weight.reshape(joined({{1, groups, og, cg}, kernel, ones}));
+  return detail::own_sum(what, products(what, in, ker), summed).reshape(joined({{n, o}, out}));
+}
+
+void require_operands(const char* what, const Tensor& x, const Tensor& weight, size_t axes) {
+  if (x.dim() != int64_t(axes) + 2 || weight.dim() != int64_t(axes) + 2)
+    fail<ShapeError>("{}: input {} and weight {} must have {} axes", what, text(x.sizes()),
+                     text(weight.sizes()), axes + 2);
+  const Sizes own = x.sizes();
+  detail::require_numbers(what, Sizes(own.begin() + 1, own.end()));
+  detail::require_same_device(what, x, weight);
+}
+
+void require_bias(const char* what, const Tensor& bias, int64_t channels) {
+  if (bias.defined() && bias.sizes() != Sizes{channels})
+    fail<ShapeError>("{}: bias {} for {} output channels", what, text(bias.sizes()), channels);
+}
+
+Tensor with_bias(const Tensor& x, const Tensor& bias) {
+  if (!bias.defined()) return x;
+  Sizes along(size_t(x.dim()), 1);
+  along[1] = bias.size(0);
+  return x + bias.reshape(along);
+}
+
+PerAxis kernel_of(const Tensor& weight) {
+  const Sizes all = weight.sizes();
+  return PerAxis(std::vector<int64_t>(Sizes(all.begin() + 2, all.end())));
+}
+
+// Where a window of these numbers goes over a tensor.
+struct Convolution {
+  const char* function;
+  size_t axes;
+  PerAxis stride, dilation;
+  int64_t groups;
+
+  Windows windows(const Tensor& weight) const {
+    return detail::windows_from(function, kernel_of(weight), stride, dilation, axes);
+  }
+};
+
+Tensor convolution(const Convolution& c, const Tensor& given, const Tensor& weight,
+                   const Tensor& bias, const Padding& padding) {
+  require_operands(c.function, given, weight, c.axes);
+  const int64_t channels = given.size(1), o = weight.size(0), groups = c.groups;
+  if (groups < 1 || channels % groups || o % groups || weight.size(1) * groups != channels) {
+    fail<ShapeError>("{}: {} input channels, weight {} and {} groups do not fit", c.function,
+                     channels, text(weight.sizes()), groups);
+  }
+  require_bias(c.function, bias, o);
+  const Windows w = c.windows(weight);
+  const DType t = promote(given.dtype(), weight.dtype()), wide = accumulator(t);
+  const Tensor x = detail::padded(given.cast(wide), detail::sides_of(c.function, padding, w));
+  detail::require_windows(c.function, x.sizes(), w);
+  const Tensor sum = correlated(c.function, x, weight.cast(wide), w, groups);
+  return with_bias(is_float(t) ? sum.cast(t) : sum, bias);
+}
+
+// Integers have no gradient, and so none of what is one.
+void require_floats(const char* what, DType t) {
+  if (!is_float(t))
+    fail<InvalidArgument>("{}: not defined on {}: cast() to a float", what, name(t));
+}
+
+// The extents of what a transposed convolution gives.
+Sizes grown(const Convolution& c, const Tensor& x, const Windows& w,
+            const std::vector<int64_t>& padding, const std::vector<int64_t>& output_padding) {
+  Sizes out;
+  for (size_t i = 0; i < c.axes; i++) {
+    const int64_t more = output_padding[i], most = std::max(w.stride[i], w.dilation[i]);
+    if (more < 0 || more >= most)
+      fail<InvalidArgument>("{}: output_padding {} must be below the stride {} or the dilation {}",
+                            c.function, by(output_padding), by(w.stride), by(w.dilation));
+    const int64_t n = x.size(int64_t(i) + 2);
+    const int64_t extent = (n - 1) * w.stride[i] - 2 * padding[i] + w.reach(i) + more;
+    if (n < 1 || extent < 1)
+      fail<ShapeError>("{}: nothing is left of {} with a {} kernel and padding {}", c.function,
+                       text(x.sizes()), by(w.kernel), by(padding));
+    out.push_back(extent);
+  }
+  return out;
+}
+
+Tensor transposed(const Convolution& c, const Tensor& given, const Tensor& weight,
+                  const Tensor& bias, const PerAxis& given_padding, const PerAxis& more) {
+  require_operands(c.function, given, weight, c.axes);
+  const int64_t channels = given.size(1), groups = c.groups;
+  if (groups < 1 || channels % groups || weight.size(0) != channels)
+    fail<ShapeError>("{}: {} input channels, weight {} and {} groups do not fit", c.function,
+                     channels, text(weight.sizes()), groups);
+  const int64_t o = weight.size(1) * groups;
+  require_bias(c.function, bias, o);
+  const Windows w = c.windows(weight);
+  const std::vector<int64_t> padding = per_axis(c.function, "a padding", given_padding, c.axes);
+  const std::vector<int64_t> output_padding =
+      per_axis(c.function, "an output_padding", more, c.axes);
+  const Sides sides = detail::symmetric(padding);
+  detail::require_sides(c.function, sides);
+  detail::require_positive(c.function, w);
+  const DType t = promote(given.dtype(), weight.dtype()), wide = accumulator(t);
+  require_floats(c.function, t);
+  const Tensor x = given.cast(wide), ker = weight.cast(wide);
+  const Sizes sizes = joined({{x.size(0), o}, grown(c, x, w, padding, output_padding)});
+  const Tensor y = detail::adjoint(sizes, x, [&](const Tensor& image) {
+    const Tensor out = correlated(c.function, detail::padded(image, sides), ker, w, groups);
+    std::vector<std::pair<Size, Size>> part;  // an output_padding may make room for more windows
+    for (const Size& s : x.sizes()) part.emplace_back(0, s);
+    return out.shrink(part);
+  });
+  return with_bias(y.cast(t), bias);
 }
 
 }  // namespace
 
-// By the window's kind: padded where windows_1d needs it, the windows that this adds cut off again.
-Tensor detail::windows_of_axis(const Tensor& x, int64_t d, int64_t k, int64_t stride,
-                               int64_t dilation) {
-  if (dilation * (k - 1) < stride) return apart_windows(x, d, k, stride, dilation);
-  if (stride > 1 && dilation == 1) return phase_windows(x, d, k, stride);
-  const int64_t n = x.size(d), out = (n - dilation * (k - 1) - 1) / stride + 1;
-  const Tensor padded = pad_axis(x, d, 0, std::max<int64_t>(0, out * stride - n - dilation));
-  return windows_1d(padded, d, k, stride, dilation).narrow(d + 1, 0, out);
+Tensor Tensor::conv1d(const Tensor& weight, const Tensor& bias, const PerAxis& stride,
+                      const Padding& padding, const PerAxis& dilation, int64_t groups) const {
+  return convolution({"conv1d", 1, stride, dilation, groups}, *this, weight, bias, padding);
+}
+Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, const PerAxis& stride,
+                      const Padding& padding, const PerAxis& dilation, int64_t groups) const {
+  return convolution({"conv2d", 2, stride, dilation, groups}, *this, weight, bias, padding);
+}
+Tensor Tensor::conv3d(const Tensor& weight, const Tensor& bias, const PerAxis& stride,
+                      const Padding& padding, const PerAxis& dilation, int64_t groups) const {
+  return convolution({"conv3d", 3, stride, dilation, groups}, *this, weight, bias, padding);
 }
 
-Tensor detail::windows_2d(const Tensor& x, IntPair k, IntPair stride, IntPair dilation) {
-  const int64_t h = x.dim() - 2, w = x.dim() - 1;
-  Tensor t = windows_of_axis(x, w, k.w, stride.w, dilation.w);  // (..., H, KW, OW)
-  t = windows_of_axis(t, h, k.h, stride.h, dilation.h);         // (..., KH, OH, KW, OW)
-  Axes order;
-  for (int64_t i = 0; i < h; i++) order.push_back(i);
-  order.insert(order.end(), {h + 1, h + 3, h, h + 2});
-  return t.permute(order);  // (..., OH, OW, KH, KW)
-}
-
-Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, IntPair stride, IntPair padding,
-                      IntPair dilation, int64_t groups) const {
-  if (dim() != 4 || weight.dim() != 4)
-    fail<ShapeError>("conv2d: input {} and weight {} must have 4 axes", text(sizes()),
-                     text(weight.sizes()));
-  detail::require_numbers("conv2d", {size(1), size(2), size(3)});
-  const Size n = size(0);
-  const int64_t c = size(1), o = weight.size(0), k_h = weight.size(2), k_w = weight.size(3);
-  if (groups < 1 || c % groups || o % groups || weight.size(1) * groups != c) {
-    fail<ShapeError>("conv2d: {} input channels, weight {} and {} groups do not fit", c,
-                     text(weight.sizes()), groups);
+#define TUFF_TRANSPOSED(function, axes)                                                          \
+  Tensor Tensor::function(const Tensor& weight, const Tensor& bias, const PerAxis& stride,       \
+                          const PerAxis& padding, const PerAxis& output_padding, int64_t groups, \
+                          const PerAxis& dilation) const {                                       \
+    return transposed({#function, axes, stride, dilation, groups}, *this, weight, bias, padding, \
+                      output_padding);                                                           \
   }
-  if (bias.defined() && bias.sizes() != Sizes{o})
-    fail<ShapeError>("conv2d: bias {} for {} output channels", text(bias.sizes()), o);
-  detail::require_same_device("conv2d", *this, weight);
-  require_padding("conv2d", padding);
-  const DType t = promote(dtype(), weight.dtype()), wide = accumulator(t);
-  const Tensor x = cast(wide).pad({padding.w, padding.w, padding.h, padding.h});
-  require_window("conv2d", x, {k_h, k_w}, stride, dilation);
-  const Tensor w = detail::windows_2d(x, {k_h, k_w}, stride, dilation);  // (N, C, OH, OW, KH, KW)
-  const int64_t oh = w.size(2), ow = w.size(3), cg = c / groups, og = o / groups;
-  // Pixels last: what the images' gradient stores of each tap are planes, which it walks in order.
-  const Tensor in =
-      w.reshape({n, groups, 1, cg, oh, ow, k_h, k_w}).permute({0, 1, 2, 3, 6, 7, 4, 5});
-  const Tensor ker = weight.cast(wide).reshape({1, groups, og, cg, k_h, k_w, 1, 1});
-  const Tensor sum = detail::own_sum("conv2d", products(in, ker), {3, 4, 5}).reshape({n, o, oh, ow});
-  const Tensor out = is_float(t) ? sum.cast(t) : sum;
-  return bias.defined() ? out + bias.reshape({1, o, 1, 1}) : out;
-}
+TUFF_TRANSPOSED(conv_transpose1d, 1)
+TUFF_TRANSPOSED(conv_transpose2d, 2)
+TUFF_TRANSPOSED(conv_transpose3d, 3)
+#undef TUFF_TRANSPOSED
 
 namespace {
 
-// One axis of a pooling: its output extent and how far the input is padded behind.
-struct PooledAxis {
-  int64_t n, kernel, stride, padding, out, behind;
-  PooledAxis(int64_t extent, int64_t k, int64_t s, int64_t p, int64_t dilation, bool ceil_mode)
-      : n(extent), kernel(k), stride(s), padding(p) {
-    const int64_t reach = dilation * (k - 1) + 1, room = n + 2 * p - reach;
-    out = (room + (ceil_mode ? s - 1 : 0)) / s + 1;
-    // A window may hang over the end, but has to start before it.
-    if (ceil_mode && (out - 1) * s >= n + p) out--;
-    behind = std::max(p, (out - 1) * s + reach - n - p);
-  }
-  bool hangs_over() const { return behind > padding; }
-};
-
-struct Pooling {
-  PooledAxis h, w;
-  IntPair kernel, stride, dilation;
-
-  static Pooling of(const char* what, const Tensor& x, IntPair k, IntPair given_stride,
-                    IntPair padding, IntPair dilation, bool ceil_mode) {
-    if (x.dim() < 2) fail<ShapeError>("{}: input {} has fewer than 2 axes", what, text(x.sizes()));
-    detail::require_numbers(what, {x.size(-2), x.size(-1)});
-    const IntPair stride = given_stride.given ? given_stride : k;
-    require_padding(what, padding);
-    require_window(what, x.pad({padding.w, padding.w, padding.h, padding.h}), k, stride, dilation);
-    if (padding.h > k.h / 2 || padding.w > k.w / 2)
-      fail<InvalidArgument>("{}: padding {}x{} is more than half of the kernel {}x{}", what,
-                            padding.h, padding.w, k.h, k.w);
-    return {{x.size(-2), k.h, stride.h, padding.h, dilation.h, ceil_mode},
-            {x.size(-1), k.w, stride.w, padding.w, dilation.w, ceil_mode},
-            k,
-            stride,
-            dilation};
-  }
-  Tensor windows(const Tensor& x, Number fill) const {
-    const Tensor padded = x.pad({w.padding, w.behind, h.padding, h.behind}, fill);
-    return detail::windows_2d(padded, kernel, stride, dilation)
-        .narrow(-4, 0, h.out)
-        .narrow(-3, 0, w.out);
-  }
-};
-
-Number lowest(DType t) {
-  if (is_float(t)) return -INFINITY;
-  if (!is_signed(t)) return 0;
-  return int64_t(uint64_t(-1) << (row(t).storage_bits - 1));
-}
-
-// How many elements each window along an axis averages: with the padding, but not what hangs over.
-Tensor counted(const PooledAxis& a, int64_t d, bool with_padding, const std::string& device) {
-  const Tensor first = detail::counter(a.out, d, 2, device) * a.stride - a.padding;
-  const int64_t low = with_padding ? -a.padding : 0, high = a.n + (with_padding ? a.padding : 0);
-  return (first + a.kernel).clamp({}, high) - first.clamp(low);
+// (N, C, image...) -> (N, C * window, windows)
+Tensor columns(const Tensor& x, const Windows& w, const Sides& sides) {
+  const Tensor t = detail::windows_of_axes(detail::padded(x, sides), w);
+  const int64_t n = int64_t(w.axes());
+  Axes order{0, 1};
+  for (int64_t i = 0; i < n; i++) order.push_back(2 + n + i);
+  for (int64_t i = 0; i < n; i++) order.push_back(2 + i);
+  const Sizes all = t.sizes();
+  const std::span<const Size> extents(all);
+  return t.permute(order).reshape({all[0], all[1] * detail::product(extents.subspan(size_t(2 + n))),
+                                   detail::product(extents.subspan(2, size_t(n)))});
 }
 
 }  // namespace
 
-Tensor Tensor::max_pool2d(IntPair kernel, IntPair stride, IntPair padding, IntPair dilation,
-                          bool ceil_mode) const {
-  const Pooling p = Pooling::of("max_pool2d", *this, kernel, stride, padding, dilation, ceil_mode);
-  return p.windows(*this, lowest(dtype())).max({-2, -1});
+Tensor TensorWindows::im2col(const PerAxis& kernel, const PerAxis& dilation,
+                             const PerAxis& padding, const PerAxis& stride) const {
+  const Tensor& x = detail::self(this);
+  if (x.dim() < 3)
+    fail<ShapeError>("im2col: {} is not (batch, channels, ...)", text(x.sizes()));
+  const Sizes own = x.sizes();
+  detail::require_numbers("im2col", Sizes(own.begin() + 1, own.end()));
+  const size_t axes = own.size() - 2;
+  const Windows w = detail::windows_from("im2col", kernel, stride, dilation, axes);
+  const Sides sides = detail::symmetric(per_axis("im2col", "a padding", padding, axes));
+  detail::require_sides("im2col", sides);
+  detail::require_windows("im2col", detail::padded(x, sides).sizes(), w);
+  return columns(x, w, sides);
 }
 
-Tensor Tensor::avg_pool2d(IntPair kernel, IntPair stride, IntPair padding, bool ceil_mode,
-                          bool count_include_pad, std::optional<int64_t> divisor_override) const {
-  const Pooling p = Pooling::of("avg_pool2d", *this, kernel, stride, padding, 1, ceil_mode);
-  if (divisor_override == 0) fail<InvalidArgument>("avg_pool2d: divisor_override is 0");
-  return detail::computed_wide(*this, [&](const Tensor& x) {
-    const Tensor sum = p.windows(x, 0).sum({-2, -1});
-    const bool padded = p.h.padding || p.w.padding;
-    const bool even = !(p.h.hangs_over() || p.w.hangs_over() || (padded && !count_include_pad));
-    if (divisor_override || even)
-      return sum * (1.0 / double(divisor_override.value_or(kernel.h * kernel.w)));
-    return sum / (counted(p.h, 0, count_include_pad, device()) *
-                  counted(p.w, 1, count_include_pad, device()))
-                     .cast(x.dtype());
-  });
+Tensor TensorWindows::fold(const PerAxis& output, const PerAxis& kernel, const PerAxis& dilation,
+                           const PerAxis& padding, const PerAxis& stride) const {
+  const Tensor& x = detail::self(this);
+  const size_t axes = output.values().size();
+  const Windows w = detail::windows_from("fold", kernel, stride, dilation, axes);
+  const Sides sides = detail::symmetric(per_axis("fold", "a padding", padding, axes));
+  detail::require_sides("fold", sides);
+  require_floats("fold", x.dtype());
+  if (axes == 0 || x.dim() != 3)
+    fail<ShapeError>("fold: {} is not (batch, channels * window, windows) of {} axes",
+                     text(x.sizes()), axes);
+  detail::require_numbers("fold", {x.size(1), x.size(2)});
+  const Sizes out(output.values());
+  Sizes around = out;
+  for (size_t i = 0; i < axes; i++) around[i] += 2 * sides[i].first;
+  detail::require_windows("fold", around, w);
+  int64_t window = 1, count = 1;
+  for (size_t i = 0; i < axes; i++) {
+    window *= w.kernel[i];
+    count *= (int64_t(around[i]) - w.reach(i)) / w.stride[i] + 1;
+  }
+  if (x.size(1) % window != 0 || x.size(2) != count)
+    fail<ShapeError>("fold: {} is not of the {} windows of {} elements that {} has",
+                     text(x.sizes()), count, window, text(out));
+  const Sizes image = joined({{x.size(0), x.size(1) / window}, out});
+  const auto windows = [&](const Tensor& t) { return columns(t, w, sides); };
+  return detail::adjoint(image, x.cast(accumulator(x.dtype())), windows).cast(x.dtype());
 }
 
 }  // namespace tuff

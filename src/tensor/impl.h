@@ -182,10 +182,10 @@ Tensor own_sum(const char* what, const Tensor& x, const Axes& dims);
 // hit is bool, true for at most one position of the summed axes: what x holds there, or 0. The
 // scheduler turns it into one load.
 Tensor pick(const Tensor& hit, const Tensor& x, const Axes& dims);
-// Windows along one axis: (..., n, ...) -> (..., k, windows, ...).
-Tensor windows_of_axis(const Tensor& x, int64_t d, int64_t k, int64_t stride, int64_t dilation);
-// Windows along the last two axes: (..., H, W) -> (..., OH, OW, KH, KW).
-Tensor windows_2d(const Tensor& x, IntPair kernel, IntPair stride, IntPair dilation);
+// What the gradient of a linear function of a tensor of these sizes is, given that of its result;
+// while gradients are off as well.
+Tensor adjoint(const Sizes& sizes, const Tensor& gradient,
+               const std::function<Tensor(const Tensor&)>& linear);
 void require_integers(const char* what, const Tensor& index);
 // log(1 + e) for e in 0..1, accurate for small e, with an accurate gradient.
 Tensor log1p_of_unit(const Tensor& e);

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "tensor/impl.h"
+#include "tensor/windows.h"
 
 namespace tuff {
 

@@ -293,7 +293,7 @@ TEST(Modules, ActivationsAndPoolsAreLayers) {
   expect_values(MaxPool2d(2)(x), {8});
   expect_values(AvgPool2d(2)(x), {1.75f});
   expect_values(AdaptiveAvgPool2d({1, 2})(x), {-0.5f, 4});
-  EXPECT_THROW(AdaptiveAvgPool2d(3)(x), Unsupported);
+  EXPECT_THROW(AdaptiveAvgPool2d(-3)(x), InvalidArgument);
 }
 
 }  // namespace

@@ -37,6 +37,56 @@ TEST(MoreLayers, ConvolutionOfOneAxis) {
   EXPECT_THROW(Conv1d(4, 6, 3, 1, 0, true, kCpu, 1, 4), InvalidArgument);
 }
 
+TEST(MoreLayers, ConvolutionsOfAnyAxes) {
+  const Tensor image = random({2, 4, 5, 6}), volume = random({1, 2, 3, 4, 5});
+  const Conv3d deep(2, 3, {1, 2, 3}, 1, "same", true, kCpu);
+  EXPECT_EQ(deep.weight.sizes(), (Sizes{3, 2, 1, 2, 3}));
+  EXPECT_EQ(deep(volume).sizes(), (Sizes{1, 3, 3, 4, 5}));
+  const Conv2d mirrored(4, 2, 3, 1, {{1, 0}, {0, 2}}, true, kCpu, 1, 1, PadMode::Reflect);
+  const Tensor around = image.pad({0, 2, 1, 0}, PadMode::Reflect);
+  expect_same(mirrored(image), around.conv2d(mirrored.weight, mirrored.bias));
+  const ConvTranspose2d up(4, 6, {3, 2}, 2, 1, 1, 2, true, 1, kCpu);
+  EXPECT_EQ(up.weight.sizes(), (Sizes{4, 3, 3, 2}));
+  ASSERT_EQ(up.parameters().size(), 2u);
+  EXPECT_EQ(up(image).sizes(), (Sizes{2, 6, 10, 11}));
+  EXPECT_EQ(ConvTranspose1d(2, 3, 2, 2, 0, 0, 1, true, 1, kCpu)(random({1, 2, 4})).size(2), 8);
+  EXPECT_EQ(ConvTranspose3d(2, 3, 2, 2, 0, 0, 1, true, 1, kCpu)(volume).size(4), 10);
+  EXPECT_THROW(ConvTranspose2d(4, 6, 3, 1, 0, 0, 4), InvalidArgument);
+}
+
+TEST(MoreLayers, PoolsPadsAndResizing) {
+  const Tensor line = random({2, 3, 8}), image = random({2, 4, 6, 8}), volume = random({1, 2, 4, 4, 6});
+  expect_same(MaxPool1d(2)(line), line.max_pool1d(2));
+  expect_same(MaxPool3d(2)(volume), volume.max_pool3d(2));
+  expect_same(AvgPool1d(3, 1)(line), line.avg_pool1d(3, 1));
+  expect_same(AvgPool3d(2)(volume), volume.avg_pool3d(2));
+  expect_same(LPPool1d(2, 2)(line), line.lp_pool1d(2, 2));
+  expect_same(LPPool2d(2, 2)(image), image.lp_pool2d(2, 2));
+  expect_same(LPPool3d(2, 2)(volume), volume.lp_pool3d(2, 2));
+  expect_same(AdaptiveAvgPool1d(3)(line), line.adaptive_avg_pool1d(3));
+  expect_same(AdaptiveAvgPool2d({4, 3})(image), image.adaptive_avg_pool2d({4, 3}));
+  expect_same(AdaptiveAvgPool3d(3)(volume), volume.adaptive_avg_pool3d(3));
+  expect_same(AdaptiveMaxPool1d(3)(line), line.adaptive_max_pool1d(3));
+  expect_same(AdaptiveMaxPool2d(3)(image), image.adaptive_max_pool2d(3));
+  expect_same(AdaptiveMaxPool3d(3)(volume), volume.adaptive_max_pool3d(3));
+  const auto [values, where] = MaxPool2d(2).with_indices(image);
+  expect_same(MaxUnpool2d(2)(values, where).max_pool2d(2), values.maximum(values.zeros_like()));
+  expect_same(ReflectionPad2d({1, 2, 0, 3})(image), image.pad({1, 2, 0, 3}, PadMode::Reflect));
+  expect_same(ReplicationPad1d(2)(line), line.pad({2, 2}, PadMode::Replicate));
+  expect_same(CircularPad3d(1)(volume), volume.pad({1, 1, 1, 1, 1, 1}, PadMode::Circular));
+  expect_same(ZeroPad2d(1)(image), image.pad({1, 1, 1, 1}));
+  expect_same(ConstantPad1d({0, 1}, 2.5)(line), line.pad({0, 1}, 2.5));
+  EXPECT_THROW(ZeroPad2d({1, 2, 3}), InvalidArgument);
+  const Tensor even = Tensor::full({1, 3, 2}, 2, kCpu);
+  // Two neighbours of four, and three.
+  expect_same(LocalResponseNorm(3, 3, 1, 0)(even).select(2, 0).flatten(),
+              Tensor::from({0.25f, 1.0f / 6, 0.25f}, {3}, kCpu));
+  expect_same(Upsample({}, {2}, "bilinear")(image), image.interpolate({}, {2}, "bilinear"));
+  expect_same(Fold({6, 8}, 2, 1, 0, 2)(Unfold(2, 1, 0, 2)(image)), image);
+  expect_same(PixelUnshuffle(2)(PixelShuffle(2)(image)), image);
+  expect_same(ChannelShuffle(2)(ChannelShuffle(2)(image)), image);
+}
+
 TEST(MoreLayers, NormsOfParts) {
   const Tensor x = random({2, 6, 3, 4}) * 3.0 + 1.0;
   const auto standard = [](const Tensor& t, int64_t parts) {

@@ -9,10 +9,10 @@ import tuff
 
 FOLDER = pathlib.Path(sys.argv[1])
 BASES = {"TensorMath": "Tensor", "TensorViews": "Tensor", "TensorProducts": "Tensor", "TensorStatistics": "Tensor",
-         "TensorWrites": "Tensor"}
+         "TensorWindows": "Tensor", "TensorWrites": "Tensor"}
 HEADERS = {"tensor.h": tuff, "tensor_math.h": tuff, "tensor_views.h": tuff, "tensor_products.h": tuff,
-           "tensor_statistics.h": tuff, "tensor_writes.h": tuff, "jit.h": tuff, "io.h": tuff, "dtype.h": tuff,
-           "module.h": tuff.nn, "layers.h": tuff.nn, "recurrent.h": tuff.nn, "transformer.h": tuff.nn,
+           "tensor_statistics.h": tuff, "tensor_windows.h": tuff, "tensor_writes.h": tuff, "jit.h": tuff, "io.h": tuff, "dtype.h": tuff,
+           "module.h": tuff.nn, "layers.h": tuff.nn, "window_layers.h": tuff.nn, "recurrent.h": tuff.nn, "transformer.h": tuff.nn,
            "optimizer.h": tuff.optim, "optim.h": tuff.optim, "schedules.h": tuff.optim}
 # Name in C++, or its class -> why there is none of that name in Python, or what takes its place.
 REASONS = {
@@ -22,6 +22,16 @@ REASONS = {
     "Tensor.to_vector": "tolist() and numpy()",
     "Tensor.tensor_split_at": "tensor_split(indices)",
     "Tensor.impl": "of the rooms behind the API",
+    "max_pool1d_with_indices": "max_pool1d(return_indices=True)",
+    "max_pool2d_with_indices": "max_pool2d(return_indices=True)",
+    "max_pool3d_with_indices": "max_pool3d(return_indices=True)",
+    "adaptive_max_pool1d_with_indices": "adaptive_max_pool1d(return_indices=True)",
+    "adaptive_max_pool2d_with_indices": "adaptive_max_pool2d(return_indices=True)",
+    "adaptive_max_pool3d_with_indices": "adaptive_max_pool3d(return_indices=True)",
+    "Convolution": "what Conv1d, Conv2d and Conv3d have",
+    "TransposedConvolution": "what ConvTranspose1d, ConvTranspose2d and ConvTranspose3d have",
+    "MaxUnpool": "what MaxUnpool1d, MaxUnpool2d and MaxUnpool3d have",
+    "padding_of": "of the pads' constructors",
     "Index": "x[...] takes Python's own indices",
     "JitOptions": "keyword arguments of Jit and jit",
     "Jit.graph": "the queue's graph, for measuring in C++",
@@ -86,8 +96,9 @@ REASONS = {
 }
 REASONS.update({name: "as given to the constructor" for name in (
     "dilation", "groups", "momentum", "eps", "heads", "dropout", "end_dim", "approximate",
-    "threshold", "ceil_mode", "padding", "count_include_pad", "output", "channels", "padding_idx", "mode", "features",
-    "nonlinearity", "Hardtanh.max")})
+    "threshold", "padding", "channels", "padding_idx", "mode", "features",
+    "nonlinearity", "Hardtanh.max", "stride", "padding_mode", "bias", "output_padding", "size", "scale_factor",
+    "align_corners", "LocalResponseNorm.k")})
 REASONS.update({f"{a}_{way}_{b}": "cast()" for a in ("f16", "bf16") for way in ("from", "to")
                 for b in ("f32", "f64") if (way, b) != ("to", "f64")})
 

@@ -6,6 +6,7 @@ import numpy as np
 
 import tuff
 from more_functions_test import CASES as MORE
+from window_functions_test import CASES as WINDOWS
 
 RNG = np.random.default_rng(7)
 X = RNG.uniform(-2, 2, (3, 5)).astype(np.float32)
@@ -18,7 +19,6 @@ B = RNG.integers(1, 6, (3, 5)).astype(np.int32)
 MASK = RNG.random((3, 5)) < 0.5
 ODD = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5, 2.5, -2.5], np.float32)
 IMAGES = RNG.uniform(-1, 1, (2, 2, 6, 6)).astype(np.float32)
-WEIGHT = RNG.uniform(-1, 1, (3, 2, 3, 3)).astype(np.float32)
 
 
 def sigmoid(x):
@@ -28,22 +28,6 @@ def sigmoid(x):
 def softmax(x, axis):
     e = np.exp(x - x.max(axis=axis, keepdims=True))
     return e / e.sum(axis=axis, keepdims=True)
-
-
-def windows(x, size, step):
-    n, c, h, w = x.shape
-    rows, cols = (h - size) // step + 1, (w - size) // step + 1
-    out = np.empty((n, c, rows, cols, size, size), x.dtype)
-    for i in range(rows):
-        for j in range(cols):
-            out[:, :, i, j] = x[:, :, i * step:i * step + size, j * step:j * step + size]
-    return out
-
-
-def convolved(x, weight, bias, step, padding):
-    x = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
-    out = np.einsum("ncijuv,ocuv->noij", windows(x, weight.shape[2], step).astype(np.float64), weight)
-    return out + bias[None, :, None, None]
 
 
 def normalized(x, axes, eps):
@@ -184,13 +168,6 @@ CASES = {
     "einsum": [([X, Y], lambda x, y: tuff.einsum("ij,kj->ik", [x, y]), lambda x, y: x @ y.T)],
     "linear": [([X, Y, BIAS], lambda x, w, b: x.linear(w, b), lambda x, w, b: x @ w.T + b),
                ([X, Y], lambda x, w: x.linear(w), lambda x, w: x @ w.T)],
-    "conv2d": [([IMAGES, WEIGHT, BIAS],
-                lambda x, w, b: x.conv2d(w, b, stride=2, padding=(1, 1)),
-                lambda x, w, b: convolved(x, w, b, 2, 1))],
-    "max_pool2d": [([IMAGES], lambda x: x.max_pool2d(2),
-                    lambda x: windows(x, 2, 2).max((4, 5)))],
-    "avg_pool2d": [([IMAGES], lambda x: x.avg_pool2d((3, 3), stride=1),
-                    lambda x: windows(x, 3, 1).mean((4, 5)))],
     "layernorm": [([X], lambda x: x.layernorm([5]), lambda x: normalized(x, 1, 1e-5))],
     "rms_norm": [([X], lambda x: x.rms_norm(5, eps=1e-6),
                   lambda x: x / np.sqrt((x * x).mean(1, keepdims=True) + 1e-6))],
@@ -397,7 +374,7 @@ class Functions(unittest.TestCase):
 
     def test_all_are_tested(self):
         public = {n for n in dir(tuff.Tensor) if not n.startswith("_")}
-        self.assertEqual(public, set(CASES) | set(MORE) | ELSEWHERE)
+        self.assertEqual(public, set(CASES) | set(MORE) | set(WINDOWS) | ELSEWHERE)
 
 
 class Making(unittest.TestCase):

@@ -105,6 +105,7 @@ class Names(unittest.TestCase):
     def test_annotations_are_what_layers_have(self):
         made = {nn.Linear: (2, 3), nn.Conv2d: (2, 3, 1), nn.BatchNorm: (2,), nn.LayerNorm: (2,), nn.RMSNorm: (2,),
                 nn.Embedding: (2, 3), nn.Dropout: (0.25,), nn.MultiHeadAttention: (4, 2), nn.Conv1d: (2, 3, 1),
+                nn.Conv3d: (2, 3, 1), nn.ConvTranspose1d: (2, 3, 1), nn.ConvTranspose2d: (2, 3, 1), nn.ConvTranspose3d: (2, 3, 1),
                 nn.GroupNorm: (2, 4), nn.InstanceNorm: (2,), nn.LayerNorm2d: (2,), nn.EmbeddingBag: (2, 3),
                 nn.RNNCell: (2, 3), nn.LSTMCell: (2, 3), nn.GRUCell: (2, 3), nn.TransformerEncoderLayer: (4, 2),
                 nn.TransformerDecoderLayer: (4, 2), nn.TransformerEncoder: (4, 2, 1), nn.TransformerDecoder: (4, 2, 1)}
@@ -285,7 +286,7 @@ class Use(unittest.TestCase):
                               (nn.AvgPool2d(2), x.avg_pool2d(2)), (nn.Identity(), x), (nn.Flatten(), x.flatten(1)),
                               (nn.AdaptiveAvgPool2d((1, 2)), x.mean([-2], keepdim=True))):
             self.assertEqual(layer(x).tolist(), wanted.tolist(), layer)
-        self.assertRaises(tuff.Unsupported, nn.AdaptiveAvgPool2d(3), x)
+        self.assertRaises(tuff.InvalidArgument, nn.AdaptiveAvgPool2d(-3), x)
 
 
 if __name__ == "__main__":

@@ -141,7 +141,14 @@ TEST_P(DynamicJit, ImagesOfABatch) {
     return Tensors{x.batchnorm({}, {}, {}, {}, true).relu().max_pool2d(2),
                    x.avg_pool2d(2).flatten(1)};
   };
+  const auto upwards = [&](const Tensors& in) {
+    const Tensor x = in[0].conv_transpose2d(weight.permute({1, 0, 2, 3}), {}, 2, 1, 1);
+    return Tensors{x.adaptive_avg_pool2d({3, 8}), x.interpolate({5, 16}, {}, "bilinear"),
+                   x.max_pool2d_with_indices(3, 2, 1).second};
+  };
   check(f, [&](int64_t n) { return Tensors{floats({n, 2, 4, 4}, uint32_t(n))}; },
+        {.dynamic = {{.argument = 0, .axis = 0, .name = "N", .min = 1, .max = 3}}}, {1, 2, 3});
+  check(upwards, [&](int64_t n) { return Tensors{floats({n, 2, 4, 4}, uint32_t(n))}; },
         {.dynamic = {{.argument = 0, .axis = 0, .name = "N", .min = 1, .max = 3}}}, {1, 2, 3});
 }
 

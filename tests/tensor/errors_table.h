@@ -19,5 +19,7 @@ struct Wrong {
 std::vector<const Wrong*> wrong_rows();
 // Part of them: of Tensor's bases and losses.
 std::vector<const Wrong*> wrong_rows_of_parts();
+// Convolutions, pools, resizing, sampling.
+std::vector<const Wrong*> wrong_rows_of_windows();
 
 }  // namespace tuff::test

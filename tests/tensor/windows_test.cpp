@@ -135,5 +135,28 @@ TEST(Windows, StridedConvolutionsAndTheirGradientsAreThoseOfLoops) {
   expect_convolution({4, 8, 16, 33, 35, 3, 2, 1});
 }
 
+// Not the same numbers alone, but the same kernels: every bit.
+TEST(Windows, TransposedConvolutionsAreTheGradientsOfConvolutions) {
+  for (const std::string& device : devices()) {
+    for (const int64_t stride : {1, 2, 3}) {
+      for (const int64_t groups : {1, 2}) {
+        SCOPED_TRACE(testing::Message() << device << ", stride " << stride << ", groups " << groups);
+        const TensorOptions on{.device = device};
+        const int64_t out = 4 * stride + 3 - 2;  // of 5 pixels, padding 1
+        Tensor image = Tensor::zeros({2, 8, out, out}, on).realize();
+        image.set_requires_grad();
+        const Tensor weight = Tensor::randn({6, 8 / groups, 3, 3}, on).realize();
+        const Tensor g = Tensor::randn({2, 6, 5, 5}, on).realize();
+        image.conv2d(weight, {}, stride, 1, 1, groups).backward(g);
+        const Tensor y = g.conv_transpose2d(weight, {}, stride, 1, 0, groups);
+        EXPECT_EQ(y.to_vector<float>(), image.grad().to_vector<float>());
+        const NoGradGuard without;
+        EXPECT_EQ(g.conv_transpose2d(weight, {}, stride, 1, 0, groups).to_vector<float>(),
+                  y.to_vector<float>());
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tuff::test
