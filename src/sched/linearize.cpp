@@ -232,8 +232,7 @@ class Linearizer {
     const Target& t = target_of_(plan_.device_of(r));
     if (arg.named != Named::Any) return {{1, 0, n}};
     const int64_t beside = std::max<int64_t>(element_count(value) / std::max<int64_t>(n.max(), 1), 1);
-    const int64_t wanted = int64_t(t.cores) * std::max<int64_t>(t.subgroup_size, 1) * kWalkersPerLane;
-    int64_t owners = t.has_local ? std::clamp<int64_t>(wanted / beside, 1, extent.max()) : 1;
+    int64_t owners = t.has_local ? std::clamp<int64_t>(walkers(t) / beside, 1, extent.max()) : 1;
     // As many as have an element.
     const int64_t run = (extent.max() + owners - 1) / owners;
     owners = (extent.max() + run - 1) / run;

@@ -96,6 +96,24 @@ TEST(Scatter, OnGpusInvocationsHavePlacesOfTheirOwn) {
   }
 }
 
+// More of them than places: runs of the index have places of their own, which are added up.
+TEST(Scatter, OnGpusRunsOfLongIndexesAreCombinedBesideEachOther) {
+  Target gpu = host_target("CPU");
+  gpu.has_local = true;
+  gpu.cores = 2;
+  gpu.subgroup_size = 8;
+  const TargetOf target_of = [&](const std::string&) -> const Target& { return gpu; };
+  for (const int64_t n : {1024, 1999}) {
+    const UOp v = host_buffer({n, 3}), i = index_buffer({n}), x = host_buffer({3, 3});
+    for (const Op op : {Op::Add, Op::Max}) {
+      const UOp made = scatter(x, v, rows(i, v->shape), {op, 0});
+      const auto s = expect_meaning({made}, 1e-4, target_of);
+      EXPECT_NE(to_text(*s).find("_reduce("), std::string::npos) << to_text(*s);
+    }
+    expect_meaning({scatter(x, v, rows(i, v->shape), {Op::Assign, 0})}, 0, target_of);
+  }
+}
+
 TEST(Scatter, IndexesThatNameNoElementTwice) {
   const UOp v = host_buffer({6, 3});
   const UOp turned = add(cast(flip(iota(6, DType::I32), {0}), DType::I32),

@@ -64,7 +64,7 @@ std::set<std::string> public_functions(const std::string& path) {
 // Of class Tensor and its bases.
 std::set<std::string> public_functions() {
   std::set<std::string> names;
-  for (const char* part : {"", "_math", "_views", "_products", "_statistics", "_writes"})
+  for (const char* part : {"", "_math", "_views", "_products", "_statistics", "_scatter", "_writes"})
     names.merge(public_functions("include/tuff/tensor" + std::string(part) + ".h"));
   return names;
 }

@@ -176,7 +176,7 @@ TEST_P(Scatter, NothingToStoreAndNowhereTo) {
 
 TEST_P(Scatter, MasksAndSmallerIndices) {
   const Tensor x = floats({0, 0, 0, 0, 0, 0}, {2, 3});
-  const Tensor mask = Tensor::from({true, false, true, false, true, true}, {2, 3}, on());
+  const Tensor mask = floats({1, 0, 1, 0, 1, 1}, {2, 3}) > 0;
   EXPECT_EQ(x.masked_scatter(mask, floats({1, 2, 3, 4, 5}, {5})).to_vector<float>(),
             (Floats{1, 0, 2, 0, 3, 4}));
   EXPECT_EQ(x.masked_scatter(mask.slice(0, 0, 1), floats({1, 2, 3, 4}, {4})).to_vector<float>(),
@@ -208,18 +208,20 @@ TEST_P(Scatter, TheSameBitsOnEveryRun) {
 
 // Rows cost the same however large what they are written to is.
 TEST_P(Scatter, InPlaceStoresTheRowsAlone) {
-  std::vector<uint64_t> kernels;
-  for (const int64_t rows : {int64_t(1) << 6, int64_t(1) << 14}) {
+  std::vector<uint64_t> bytes;
+  for (const int64_t rows : {int64_t(1) << 10, int64_t(1) << 14}) {
     Tensor x = Tensor::zeros({rows, 8}, on()).realize();
     const Tensor at = ints({3, 5, 3}, {3}).realize(), v = Tensor::ones({3, 8}, on()).realize();
-    const uint64_t before = engine::counters().kernels;
+    const uint64_t kernels = engine::counters().kernels, before = engine::counters().bytes;
     x.index_add_(0, at, v);
     x.realize();
-    EXPECT_EQ(engine::counters().kernels - before, 1u);
+    bytes.push_back(engine::counters().bytes - before);
+    EXPECT_LE(engine::counters().kernels - kernels, 2u);  // positions, and what comes to them
     x.index_put_({ints({-1}, {1})}, Tensor::full({1, 8}, 7, on()));
     EXPECT_EQ(x.sum().item(), 3 * 8 + 7 * 8);
     EXPECT_EQ(x.select(0, 3).to_vector<float>(), Floats(8, 2.0f));
   }
+  EXPECT_EQ(bytes[0], bytes[1]);
 }
 
 TEST_P(Scatter, OthersKeepWhatTheyRead) {
@@ -252,7 +254,7 @@ TEST_P(Scatter, GradientsOfWhatIsPickedAreStoredByIndex) {
   if (GetParam() != "CPU") GTEST_SKIP() << "GPUs compare where that is faster";
   const int64_t places_count = 100000, n = 100000;
   const Ints at = places(size_t(n), places_count);
-  Tensor w = Tensor::zeros({places_count, 1}, on()).set_requires_grad();
+  Tensor w = Tensor::zeros({places_count, 1}, on()).realize().set_requires_grad();
   const Tensor index = ints(at, {n});
   Floats want(size_t(places_count), 0.0f);
   for (int32_t i : at) want[size_t(i)] += 1;
@@ -301,9 +303,34 @@ TEST_P(Scatter, AJitWritesByIndexInPlace) {
     const Ints at{round, 5, round};
     const Tensor v = Tensor::full({3, 2}, round + 1, on()).realize();
     step({ints(at, {3}), v});
-    for (int32_t i : at) want[size_t(2 * i)] += float(round + 1), want[size_t(2 * i + 1)] += float(round + 1);
+    for (int32_t i : at) {
+      for (size_t c = 0; c < 2; c++) want[size_t(2 * i) + c] += float(round + 1);
+    }
     EXPECT_EQ(state.to_vector<float>(), want) << round;
   }
+}
+
+// As many rows as an argument has.
+TEST_P(Scatter, AJitAddsAsManyRowsAsThereAre) {
+  Tensor state = Tensor::zeros({8, 3}, on()).realize();
+  Jit step(
+      [&](const std::vector<Tensor>& in) {
+        state.index_add_(0, in[0], in[1].reshape({1, 3}).expand({in[0].size(0), 3}));
+        return std::vector<Tensor>{state.sum()};
+      },
+      {.dynamic = {{.argument = 0, .axis = 0, .name = "T", .min = 1, .max = 20}}});
+  Floats want(24, 0.0f);
+  for (int64_t round = 0; round < 6; round++) {
+    const Ints at = places(size_t(1 + round * 3), 8);
+    step({ints(at, {int64_t(at.size())}), floats({1, 2, float(round)}, {3})});
+    for (int32_t i : at) {
+      want[size_t(3 * i)] += 1;
+      want[size_t(3 * i + 1)] += 2;
+      want[size_t(3 * i + 2)] += float(round);
+    }
+    EXPECT_EQ(state.to_vector<float>(), want) << round;
+  }
+  EXPECT_GE(step.stats().replays, 4u);
 }
 
 }  // namespace
