@@ -68,11 +68,18 @@ TEST(Scatter, WhatItReadsOfItsOwnTargetIsReadBefore) {
 TEST(Scatter, OneAfterTheOther) {
   const UOp x = host_buffer({3, 4}), v = host_buffer({2, 4}), i = index_buffer({2});
   const UOp once = added(x, v, rows(i, v->shape)), twice = added(once, v, rows(i, v->shape));
-  expect_meaning({twice}, 1e-6);
-  expect_meaning({once, twice}, 1e-6);
+  EXPECT_EQ(expect_meaning({twice}, 1e-6)->calls.size(), 3u) << "a copy, and both";
+  EXPECT_EQ(expect_meaning({once, twice}, 1e-6)->calls.size(), 4u);
   expect_meaning({assign(x, twice), once}, 1e-6);
   const UOp stored = assign(x, once);
-  expect_meaning({assign(stored, added(stored, v, rows(i, v->shape)))}, 1e-6);
+  const UOp both = assign(stored, added(stored, v, rows(i, v->shape)));
+  const auto in_place = expect_meaning({both}, 1e-6);
+  EXPECT_EQ(in_place->calls.size(), 2u) << to_text(*in_place);
+  // What the second one reads of the first is there only in between.
+  const UOp reads = added(stored, shrink(stored, {{1, 3}, {0, 4}}), rows(i, v->shape));
+  expect_meaning({assign(stored, reads)}, 1e-6);
+  expect_meaning({assign(stored, added(stored, shrink(x, {{1, 3}, {0, 4}}), rows(i, v->shape)))},
+                 1e-6);
 }
 
 // Workgroups go through all of the index, each for places of its own; a device that makes few
