@@ -58,6 +58,8 @@ std::vector<double> Expectation::scattered(const Node& n) {
   const Op op = n.get<ScatterArg>().op;
   const HostArray &a = array(n), &target = values_.value(n.src(0)), &x = values_.value(n.src(1));
   std::vector<double> out = source(n, 0);
+  const bool known = std::ranges::all_of(source(n, 2), [](double error) { return error == 0; });
+  if (!known) return std::vector<double>(out.size(), kUnknownError);
   std::vector<std::optional<ReduceError>> reductions(out.size());
   const std::vector<int64_t> to = values_.scattered_elements(n);
   for (size_t i = 0; i < to.size(); i++) {

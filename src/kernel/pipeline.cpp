@@ -114,7 +114,7 @@ UOp ast_for_opts(const UOp& ast, const Target& target) {
     if (p.run == pass_opts) break;
     p.run(l);
   }
-  return l.ast;
+  return OrderedLoop(l.ast).hidden();
 }
 
 std::vector<PassTime> pass_times() {

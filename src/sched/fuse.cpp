@@ -224,8 +224,7 @@ class Planner {
   }
 
   // A kernel that stores by index walks its value in the index's order, as a reduction does not.
-  // Where the order counts, each of a GPU's invocations goes through all of the index. (lavapipe of
-  // Mesa 22.3 stores nothing in such a loop where an index is widened to 64 bits inside.)
+  // Where the order counts, each of a GPU's invocations goes through all of the index.
   void cut_below_scatter(uint32_t i) {
     const bool ordered = node(i).get<ScatterArg>().named == Named::Any;
     for (size_t k = 1; k < 3; k++) {

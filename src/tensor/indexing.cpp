@@ -47,7 +47,11 @@ Tensor as_positions(const Tensor& index, const Size& n) {
 // index == 0..n-1 along a new last axis.
 Tensor hits(const Tensor& index, const Size& n) {
   const Tensor at = as_positions(index, n).unsqueeze(-1);
-  return at == counter(n, at.dim() - 1, at.dim(), index.device()).cast(at.dtype());
+  // Counted in the index's own dtype: a comparison with a counter that is cast is no pick.
+  ir::Shape along(size_t(at.dim()), ir::Dim(1));
+  along.back() = detail::dim_of(n);
+  const ir::UOp count = ir::reshape(ir::iota(along.back(), at.dtype()), along);
+  return at == detail::wrap(count, index.device());
 }
 
 }  // namespace
