@@ -277,6 +277,7 @@ class Tensor : public TensorMath,
   /// that does not broadcast.
   Tensor index_put(const std::vector<Index>& indices, const Tensor& value,
                    bool accumulate = false) const;
+  /// The same number everywhere.
   Tensor index_put(const std::vector<Index>& indices, Number value, bool accumulate = false) const;
   /// The same in place. Memory is written as assign() does, but no more than the range of each axis
   /// that numbers and slices pick (all of an axis that a mask or an integer tensor indexes): a row
@@ -289,6 +290,7 @@ class Tensor : public TensorMath,
   /// InvalidArgument for a tensor with requires_grad, except under a NoGradGuard.
   Tensor& index_put_(const std::vector<Index>& indices, const Tensor& value,
                      bool accumulate = false);
+  /// The same number everywhere.
   Tensor& index_put_(const std::vector<Index>& indices, Number value, bool accumulate = false);
 
   // ---- element-wise

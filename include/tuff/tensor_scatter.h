@@ -30,44 +30,57 @@ class TensorScatter {
   /// "add" or "multiply" combines.
   Tensor scatter(int64_t dim, const Tensor& index, const Tensor& source,
                  std::string_view reduce = "") const;
+  /// The same number everywhere.
   Tensor scatter(int64_t dim, const Tensor& index, Number value,
                  std::string_view reduce = "") const;
+  /// scatter() in place.
   Tensor& scatter_(int64_t dim, const Tensor& index, const Tensor& source,
                    std::string_view reduce = "");
+  /// scatter() in place.
   Tensor& scatter_(int64_t dim, const Tensor& index, Number value, std::string_view reduce = "");
   /// scatter() that adds.
   Tensor scatter_add(int64_t dim, const Tensor& index, const Tensor& source) const;
+  /// scatter_add() in place.
   Tensor& scatter_add_(int64_t dim, const Tensor& index, const Tensor& source);
   /// scatter() by "sum", "prod", "mean", "amax" or "amin". What this tensor holds where something
   /// comes to takes part unless include_self is false. Means of integers are rounded down.
   Tensor scatter_reduce(int64_t dim, const Tensor& index, const Tensor& source,
                         std::string_view reduce, bool include_self = true) const;
+  /// scatter_reduce() in place.
   Tensor& scatter_reduce_(int64_t dim, const Tensor& index, const Tensor& source,
                           std::string_view reduce, bool include_self = true);
   /// Rows of an axis, of which index (one axis, or none) names as many as source has: out[index[i]]
   /// += alpha * source[i] for dim 0.
   Tensor index_add(int64_t dim, const Tensor& index, const Tensor& source, Number alpha = 1) const;
+  /// index_add() in place.
   Tensor& index_add_(int64_t dim, const Tensor& index, const Tensor& source, Number alpha = 1);
   /// Rows replaced by those of the source.
   Tensor index_copy(int64_t dim, const Tensor& index, const Tensor& source) const;
+  /// index_copy() in place.
   Tensor& index_copy_(int64_t dim, const Tensor& index, const Tensor& source);
-  /// Rows filled with a number, or with a tensor of one element.
+  /// Rows filled with a number.
   Tensor index_fill(int64_t dim, const Tensor& index, Number value) const;
+  /// Rows filled with what a tensor without axes holds.
   Tensor index_fill(int64_t dim, const Tensor& index, const Tensor& value) const;
+  /// index_fill() in place.
   Tensor& index_fill_(int64_t dim, const Tensor& index, Number value);
+  /// index_fill() in place.
   Tensor& index_fill_(int64_t dim, const Tensor& index, const Tensor& value);
   /// Rows combined as scatter_reduce() does by "prod", "mean", "amax" or "amin".
   Tensor index_reduce(int64_t dim, const Tensor& index, const Tensor& source,
                       std::string_view reduce, bool include_self = true) const;
+  /// index_reduce() in place.
   Tensor& index_reduce_(int64_t dim, const Tensor& index, const Tensor& source,
                         std::string_view reduce, bool include_self = true);
   /// Elements of the flattened tensor replaced by those of source, which has as many as index, or
   /// added to.
   Tensor put(const Tensor& index, const Tensor& source, bool accumulate = false) const;
+  /// put() in place.
   Tensor& put_(const Tensor& index, const Tensor& source, bool accumulate = false);
   /// Where the mask (bool, broadcast) holds, the next element of the flattened source; zeros where
   /// it has too few.
   Tensor masked_scatter(const Tensor& mask, const Tensor& source) const;
+  /// masked_scatter() in place.
   Tensor& masked_scatter_(const Tensor& mask, const Tensor& source);
   /// gather() of what index and this tensor broadcast to off `dim`; of the flattened tensor without
   /// one.
