@@ -190,7 +190,7 @@ class Builder {
         {3, [](Builder& b) { return b.placed_copy(b.any()); }},
         {6, [](Builder& b) { return b.options_.assigns ? b.assigned() : UOp(); }},
         {2, [](Builder& b) { return b.gathered(); }},
-        {3, [](Builder& b) { return b.scattered(); }},
+        {2, [](Builder& b) { return b.scattered(); }},
         {3, [](Builder& b) { return b.product(); }},
         {3, [](Builder& b) { return b.less_row_base(); }},
     };
