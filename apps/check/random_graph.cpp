@@ -190,6 +190,7 @@ class Builder {
         {3, [](Builder& b) { return b.placed_copy(b.any()); }},
         {6, [](Builder& b) { return b.options_.assigns ? b.assigned() : UOp(); }},
         {2, [](Builder& b) { return b.gathered(); }},
+        {2, [](Builder& b) { return b.scattered(); }},
         {3, [](Builder& b) { return b.product(); }},
         {3, [](Builder& b) { return b.less_row_base(); }},
     };
@@ -397,6 +398,23 @@ class Builder {
                                     expand(reshape(iota(Dim(size), DType::I32), numbers), whole)});
     const UOp zero = constant(Scalar::of_int(x->dtype, 0));
     return reduce(Op::Add, where(hit, expand(reshape(x, values), whole), zero), {1});
+  }
+  // Rows, or elements each with an index of its own, put to x or combined with it.
+  UOp scattered() {
+    const UOp x = any(), given = any_of([](DType t) { return is_int(t); });
+    if (!given || x->shape.empty() || given->shape.empty() || !has(DType::I32)) return {};
+    if (!is_constant(x->shape) || !is_constant(given->shape)) return {};
+    const int64_t axis = pick(int64_t(x->shape.size()));
+    Shape shape = x->shape, along(shape.size(), Dim(1));
+    shape[size_t(axis)] = along[size_t(axis)] = Dim(1 + pick(6));
+    UOp index = fitted(cast(given, DType::I32), maybe(2) ? along : shape);
+    if (!maybe(3)) index = alu(Op::And, {index, constant(Scalar::of_int(DType::I32, 3))});
+    if (index->shape == along) index = expand(index, shape);
+    const UOp value = fitted(cast(any(), x->dtype), shape);
+    if (!(index->shape == shape) || !(value->shape == shape)) return {};
+    const bool replaces = x->dtype == DType::Bool || maybe(2);
+    const Op op = replaces ? Op::Assign : maybe(5) ? Op::Mul : Op::Add;
+    return scatter(x, value, index, {op, axis});
   }
   // A matrix product of x with something of its rows' length.
   UOp product() {

@@ -18,6 +18,7 @@
 #include <tuff/error.h>
 #include <tuff/tensor_math.h>
 #include <tuff/tensor_products.h>
+#include <tuff/tensor_scatter.h>
 #include <tuff/tensor_statistics.h>
 #include <tuff/tensor_views.h>
 #include <tuff/tensor_windows.h>
@@ -43,11 +44,13 @@ class Index;
 ///
 /// Many of its functions stand in bases by subject: tensor_math.h (elementary functions,
 /// activations), tensor_views.h (movement), tensor_products.h, tensor_statistics.h,
-/// tensor_windows.h (pools, resizing), tensor_writes.h (in place).
+/// tensor_scatter.h (stores by index), tensor_windows.h (pools, resizing), tensor_writes.h (in
+/// place).
 class Tensor : public TensorMath,
                public TensorViews,
                public TensorProducts,
                public TensorStatistics,
+               public TensorScatter,
                public TensorWindows,
                public TensorWrites {
  public:
@@ -239,7 +242,9 @@ class Tensor : public TensorMath,
   Tensor tril(int64_t diagonal = 0) const;
   Tensor triu(int64_t diagonal = 0) const;
 
-  // ---- indexing with integer tensors, and classes. One outside of what is allowed is an
+  // ---- indexing with integer tensors, and classes. One rule for all functions that take positions,
+  // here and in tensor_scatter.h: on an axis of n elements they are -n..n-1, negative ones counting
+  // from its end; classes, which are rows of a weight too, are 0..n-1. One outside is an
   // IndexError that names function, value, place and range, thrown by the call, or by the call of a
   // Jit whose argument it is in: wherever the host knows the values, without waiting for a device.
   // It knows what came from host memory (from(), copy_from(), numbers, ranges), whole or in parts,
@@ -249,11 +254,11 @@ class Tensor : public TensorMath,
   // twice.
 
   /// out[i][j] = this[index[i][j]][j] for dim 0, and so on; index is no larger off `dim`.
-  /// IndexError outside 0..n-1.
+  /// IndexError outside -n..n-1.
   Tensor gather(int64_t dim, const Tensor& index) const;
   /// Integers -> (..., classes) of I32. IndexError outside 0..classes-1.
   Tensor one_hot(int64_t classes) const;
-  /// Rows of one axis; index of one axis (or none). IndexError outside 0..n-1.
+  /// Rows of one axis; index of one axis (or none). IndexError outside -n..n-1.
   Tensor index_select(int64_t dim, const Tensor& index) const;
   /// Elements of the flattened tensor, in the shape of the index; negative ones count from the end.
   /// IndexError outside -n..n-1.
@@ -269,12 +274,14 @@ class Tensor : public TensorMath,
   /// replay the count of its capture: use where() or masked_fill() there.
   Tensor nonzero() const;
   /// This tensor with `value`, broadcast and cast, in the place of what index(indices) picks. Of
-  /// equal positions the last one counts; IndexError as index(). Gradients go to
-  /// what is left and to what was put. A mask waits only where the value has an extent for what it
-  /// picks. Integer tensors are compared with every position of the axes that they index, which
-  /// suits rows, not millions of single elements. ShapeError for a value that does not broadcast.
-  Tensor index_put(const std::vector<Index>& indices, const Tensor& value) const;
-  Tensor index_put(const std::vector<Index>& indices, Number value) const;
+  /// equal positions the last one counts; with `accumulate` values are added to what is there, those
+  /// of equal positions too. IndexError as index(). Gradients go to what is left and to what was
+  /// put. A mask waits only where the value has an extent for what it picks. ShapeError for a value
+  /// that does not broadcast.
+  Tensor index_put(const std::vector<Index>& indices, const Tensor& value,
+                   bool accumulate = false) const;
+  /// The same number everywhere.
+  Tensor index_put(const std::vector<Index>& indices, Number value, bool accumulate = false) const;
   /// The same in place. Memory is written as assign() does, but no more than the range of each axis
   /// that numbers and slices pick (all of an axis that a mask or an integer tensor indexes): a row
   /// costs the same in a tensor of 1 GB as in one of 1 MB, also where a slice's ends vary inside a
@@ -284,8 +291,10 @@ class Tensor : public TensorMath,
   /// before, x[0], is a tensor of its own: x.index_put_({0, 1}, v) changes x,
   /// x[0].index_put_({1}, v) and x[0].assign(v) do not.
   /// InvalidArgument for a tensor with requires_grad, except under a NoGradGuard.
-  Tensor& index_put_(const std::vector<Index>& indices, const Tensor& value);
-  Tensor& index_put_(const std::vector<Index>& indices, Number value);
+  Tensor& index_put_(const std::vector<Index>& indices, const Tensor& value,
+                     bool accumulate = false);
+  /// The same number everywhere.
+  Tensor& index_put_(const std::vector<Index>& indices, Number value, bool accumulate = false);
 
   // ---- element-wise
 

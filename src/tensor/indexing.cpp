@@ -47,18 +47,21 @@ Tensor as_positions(const Tensor& index, const Size& n) {
 // index == 0..n-1 along a new last axis.
 Tensor hits(const Tensor& index, const Size& n) {
   const Tensor at = as_positions(index, n).unsqueeze(-1);
-  return at == counter(n, at.dim() - 1, at.dim(), index.device()).cast(at.dtype());
+  // Counted in the index's own dtype: a comparison with a counter that is cast is no pick.
+  ir::Shape along(size_t(at.dim()), ir::Dim(1));
+  along.back() = detail::dim_of(n);
+  const ir::UOp count = ir::reshape(ir::iota(along.back(), at.dtype()), along);
+  return at == detail::wrap(count, index.device());
 }
 
-// Positions from the end are negative; what is outside either way becomes -1.
-Tensor from_start(const Tensor& index, const Size& n) {
+}  // namespace
+
+Tensor detail::from_start(const Tensor& index, const Size& n) {
   const Tensor at = as_positions(index, n);
   const DType t = detail::position_dtype(n);
   if (is_unsigned(at.dtype())) return Tensor::where(at < n, at.cast(t), -1);
   return Tensor::where((at >= 0 - n) & (at < n), Tensor::where(at < 0, at + n, at), -1).cast(t);
 }
-
-}  // namespace
 
 detail::Places detail::places_of(const Tensor& x, const std::vector<Tensor>& at, int64_t first) {
   const Sizes own = x.sizes();
@@ -213,8 +216,8 @@ Tensor Tensor::index_select(int64_t d, const Tensor& index) const {
   detail::require_same_device("index_select", *this, index);
   if (index.dim() > 1)
     fail<ShapeError>("index_select: index {} has more than one axis", text(index.sizes()));
-  detail::require_inside(detail::on_axis("index_select", size(d)), index);
-  return detail::rows_at(*this, d, index);
+  detail::require_inside(detail::on_axis("index_select", size(d), true), index);
+  return detail::rows_at(*this, d, detail::from_start(index, size(d)));
 }
 
 Tensor detail::rows_at(const Tensor& x, int64_t d, const Tensor& index) {
@@ -246,10 +249,10 @@ Tensor Tensor::gather(int64_t d, const Tensor& index) const {
                        text(sizes()), i);
     parts.emplace_back(0, i == d ? size(i) : index.size(i));
   }
-  detail::require_inside(detail::on_axis("gather", size(d)), index);
+  detail::require_inside(detail::on_axis("gather", size(d), true), index);
   // (..., index axis, ..., source axis): the source axis is chosen by comparison and summed away.
   const Tensor moved = shrink(parts).unsqueeze(-1).transpose(d, -1);
-  return detail::pick(hits(index, size(d)), moved, {-1});
+  return detail::pick(hits(detail::from_start(index, size(d)), size(d)), moved, {-1});
 }
 
 Tensor Tensor::embedding(const Tensor& weight, const Tensor& index) {

@@ -61,7 +61,7 @@ TEST(RandomGraph, HasEveryOpAndDtype) {
   std::map<std::pair<Op, DType>, int> pairs;
   Demand demand;
   int symbolic = 0;
-  for (uint64_t seed = 0; seed < 1500; seed++) {
+  for (uint64_t seed = 0; seed < 2000; seed++) {
     const GraphCase c = random_graph(seed, {});
     const Bindings bindings = bindings_of(c);
     Expectation want(bindings);

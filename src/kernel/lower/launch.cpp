@@ -216,12 +216,22 @@ std::set<const Node*> stored_params(const UOp& ast) {
   return out;
 }
 
+// What all invocations compute for what they share.
+std::set<const Node*> shared_below(const UOp& value) {
+  std::vector<UOp> roots;
+  for (const Node* n : toposort(value))
+    if (n->op == Op::Barrier || n->op == Op::Shuffle) roots.push_back(UOp(n));
+  const std::vector<const Node*> below = toposort(roots);
+  return {below.begin(), below.end()};
+}
+
 // What is read of memory that the kernel stores to is read where it is needed alone: another
 // workgroup may have stored there by now.
 UOp gate_loads(const UOp& value, const std::set<const Node*>& stored, const UOp& gate) {
   UOpMap<UOp> gated;
+  const std::set<const Node*> by_all = shared_below(value);
   for (const Node* n : toposort(value))
-    if (n->op == Op::Load && stored.contains(accessed_memory(n)))
+    if (n->op == Op::Load && stored.contains(accessed_memory(n)) && !by_all.contains(n))
       gated[UOp(n)] = make_load(with_gate(n->src(0), gate));
   return gated.empty() ? value : substitute(value, gated);
 }
