@@ -176,6 +176,33 @@ UOp sticky_integer(const UOp& x) {
   return y;
 }
 
+// x of a cast of x to a wider integer that has all its values; empty for any other.
+UOp widened(const UOp& u) {
+  if (u->op != Op::Cast || !is_int(u->dtype)) return {};
+  const DType from = u->src(0)->dtype;
+  const bool keeps = is_int(from) && size_bytes(from) < size_bytes(u->dtype) &&
+                     (is_signed(u->dtype) || !is_signed(from));
+  return keeps ? u->src(0) : UOp();
+}
+// c as a value of a narrower integer, if it is one.
+UOp narrowed(const UOp& c, DType to) {
+  const UOp n = cast(c, to);
+  return n->is_const() && cast(n, c->dtype) == c ? n : UOp();
+}
+// Of widened integers the narrow ones are compared. lavapipe's comparisons with a constant of what
+// it has widened itself are wrong (x < 4 is false for each x of int32 as int64; Mesa 22.3.6).
+UOp narrow_comparison(Op op, const UOp& a, const UOp& b) {
+  UOp x = widened(a), y = widened(b);
+  const UOp& c = x && b->is_const() ? b : y && a->is_const() ? a : UOp();
+  if (c) {
+    (x ? y : x) = narrowed(c, (x ? x : y)->dtype);
+    // No narrow number is equal to it: all are on one side of it.
+    const bool above = c->const_int() > 0 || is_unsigned(c->dtype);
+    if (!x || !y) return bool_const(op == Op::CmpNe || (op == Op::CmpLt && above == (c == b)));
+  }
+  return x && y && x->dtype == y->dtype ? make(op, DType::Bool, {x, y}) : UOp();
+}
+
 // Made of other ops on every device.
 using Making = UOp (*)(std::span<const UOp> src, const Arg& arg);
 constexpr OpTable<Making> kMade{{
@@ -184,6 +211,9 @@ constexpr OpTable<Making> kMade{{
     {Op::IDiv, [](auto src, auto&) { return total_division(Op::IDiv, src[0], src[1]); }},
     {Op::IMod, [](auto src, auto&) { return total_division(Op::IMod, src[0], src[1]); }},
     {Op::Recip, [](auto src, auto&) { return reciprocal(src[0]); }},
+    {Op::CmpLt, [](auto src, auto&) { return narrow_comparison(Op::CmpLt, src[0], src[1]); }},
+    {Op::CmpEq, [](auto src, auto&) { return narrow_comparison(Op::CmpEq, src[0], src[1]); }},
+    {Op::CmpNe, [](auto src, auto&) { return narrow_comparison(Op::CmpNe, src[0], src[1]); }},
 }};
 
 // Functions of f32 and f64: what says that a device has its own, and what they are made of.
