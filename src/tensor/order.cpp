@@ -1,0 +1,165 @@
+// Sorting as a composition of kernels. Short axes by counting how many elements come before each.
+// Longer ones in blocks that are counted, which are then merged in pairs: an element of the result
+// finds by binary search how many elements of either run stand before it (merge path: Odeh, Green,
+// Mwassi, Shmueli and Birk, 2012), so that each pass reads and writes in order and has as many
+// independent parts as there are elements.
+#include "tensor/order.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/arith.h"
+#include "base/check.h"
+#include "tensor/impl.h"
+
+namespace tuff {
+
+using detail::counter;
+using detail::taken;
+
+namespace {
+
+constexpr int64_t kCounted = 128;  // axes up to here, and the blocks of longer ones; a power of two
+
+Tensor number_of(const Tensor& condition) {
+  return detail::own_sum("sort", condition.cast(DType::I32), {-1});
+}
+
+// Of the last axis, n * n comparisons.
+Tensor order_by_counting(const Tensor& keys) {
+  const Size n = keys.size(-1);
+  const int64_t rank = keys.dim() + 1;
+  const Tensor i = counter(n, rank - 2, rank, keys.device()),
+               j = counter(n, rank - 1, rank, keys.device());
+  const Tensor own = keys.unsqueeze(-1), other = keys.unsqueeze(-2);
+  const Tensor places = number_of((other < own) | ((other == own) & (j < i))).contiguous();
+  const Tensor here = places.unsqueeze(-2) == i;
+  return detail::own_sum("sort", Tensor::where(here, j, 0), {-1});
+}
+
+// Sorted runs of `length` elements, a power of two, along the last axis of (rows, total); the last
+// one may be shorter.
+struct Runs {
+  Tensor keys, order;
+  int64_t length = 0, total = 0;
+};
+
+// What positions of the result are to the pair of runs that is merged there.
+struct InPair {
+  Tensor at;             // from the pair's begin on
+  Tensor first, second;  // where the runs begin
+  Tensor low, high;      // how many elements of the first run can stand before the position
+  Tensor first_size, second_size;
+};
+InPair in_pair(const Runs& r, const Tensor& position) {
+  InPair p;
+  p.at = position & (2 * r.length - 1);
+  p.first = position - p.at;
+  p.second = p.first + r.length;
+  p.first_size = (r.total - p.first).clamp({}, r.length);
+  p.second_size = (r.total - p.second).clamp(0, r.length);
+  p.low = (p.at - p.second_size).clamp(0);
+  p.high = Tensor::where(p.at < p.first_size, p.at, p.first_size);
+  return p;
+}
+
+// How many elements of the first run stand before the position, between `low` and `high`, which are
+// at most `apart` apart: an element of it does if it is not above the one of the second run
+// that would stand in its place.
+Tensor split(const Runs& r, const InPair& p, const Tensor& low, const Tensor& high, int64_t apart) {
+  Tensor count = low;
+  for (int64_t step = int64_t(std::bit_floor(uint64_t(apart))); step > 0; step /= 2) {
+    const Tensor more = count + step;
+    const Tensor last = taken(r.keys, p.first + more - 1),
+                 displaced = taken(r.keys, p.second + p.at - more);
+    count = Tensor::where((more <= high) & (last <= displaced), more, count);
+  }
+  return count;
+}
+
+// Where the elements of pairs of runs come from when each pair is merged; of equal ones the first
+// run's first.
+Tensor merged(const Runs& r) {
+  const int64_t rows = r.keys.size(0);
+  const Tensor position = counter(r.total, 1, 2, r.keys.device());
+  const InPair p = in_pair(r, position);
+  const Tensor count = split(r, p, p.low.expand({rows, r.total}), p.high, r.length);
+  const Tensor of_first = p.first + count, of_second = p.second + p.at - count;
+  const Tensor first_is_due = taken(r.keys, of_first) <= taken(r.keys, of_second),
+               second_is_over = p.at - count >= p.second_size;
+  const Tensor from_first = (count < p.first_size) & (second_is_over | first_is_due);
+  return Tensor::where(from_first, of_first, of_second);
+}
+
+// (rows, n): sorted blocks, padded with what stays behind everything.
+Runs blocks_of(const Tensor& keys) {
+  const int64_t rows = keys.size(0), n = keys.size(1), blocks = ceil_div(n, kCounted);
+  Runs r{.length = kCounted, .total = blocks * kCounted};
+  const Tensor padded = keys.pad({0, r.total - n}, uint64_t(-1)).reshape({rows, blocks, kCounted});
+  const Tensor order = order_by_counting(padded).contiguous();
+  const Tensor begin = counter(blocks, 1, 3, keys.device()) * kCounted;
+  r.keys = taken(padded, order).reshape({rows, r.total}).contiguous();
+  r.order = (order + begin).reshape({rows, r.total}).contiguous();
+  return r;
+}
+
+}  // namespace
+
+Tensor detail::taken(const Tensor& x, const Tensor& at) {
+  const Tensor hit = at.unsqueeze(-1) == counter(x.size(-1), at.dim(), at.dim() + 1, x.device());
+  return pick(hit, x.unsqueeze(-2), {-1});
+}
+
+namespace {
+
+// Sign and magnitude as one number, in which both zeros are the same. By the bits alone: devices
+// may flush subnormals where they compute.
+Tensor keys_of_floats(const Tensor& x) {
+  const int64_t bytes = size_bytes(x.dtype());
+  const DType bits_of = bytes == 8 ? DType::U64 : bytes == 4 ? DType::U32 : DType::U16;
+  const Tensor bits = x.bitcast(bits_of).cast(bytes == 8 ? DType::U64 : DType::U32);
+  const uint64_t sign = uint64_t(1) << (8 * bytes - 1);
+  const uint64_t infinity = bytes == 8                ? 0x7ff0'0000'0000'0000
+                            : bytes == 4              ? 0x7f80'0000
+                            : x.dtype() == DType::F16 ? 0x7c00
+                                                      : 0x7f80;
+  const Tensor magnitude = bits & (sign - 1);
+  const Tensor ordered = Tensor::where((bits & sign) != 0, sign - magnitude, magnitude + sign);
+  return Tensor::where(magnitude > infinity, bits.full_like(uint64_t(-1)), ordered);
+}
+
+Tensor keys_of_integers(const Tensor& x) {
+  const bool wide = size_bytes(x.dtype()) == 8;
+  const DType key = wide ? DType::U64 : DType::U32;
+  if (x.dtype() == DType::Bool || is_unsigned(x.dtype())) return x.cast(key);
+  const Tensor bits = x.cast(wide ? DType::I64 : DType::I32).bitcast(key);
+  return bits ^ (uint64_t(1) << (wide ? 63 : 31));
+}
+
+}  // namespace
+
+Tensor detail::order_keys(const Tensor& x, bool descending) {
+  const Tensor keys = is_float(x.dtype()) ? keys_of_floats(x) : keys_of_integers(x);
+  return descending ? ~keys : keys;
+}
+
+Tensor detail::stable_order(const Tensor& keys) {
+  require_numbers("sort", keys.sizes());
+  const int64_t n = keys.size(-1);
+  if (keys.numel() == 0 || n == 1)
+    return Tensor::zeros(keys.sizes(), {position_dtype(n), keys.device()});
+  if (n <= kCounted) return order_by_counting(keys);
+  Runs r = blocks_of(keys.reshape({-1, n}));
+  for (; r.length < r.total; r.length *= 2) {
+    const Tensor from = merged(r).contiguous();
+    r.keys = taken(r.keys, from).contiguous();
+    r.order = taken(r.order, from).contiguous();
+  }
+  return r.order.narrow(1, 0, n).reshape(keys.sizes());
+}
+
+Tensor detail::inverse_order(const Tensor& order) {
+  return stable_order(order.cast(size_bytes(order.dtype()) == 8 ? DType::U64 : DType::U32));
+}
+
+}  // namespace tuff
