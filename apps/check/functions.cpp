@@ -244,7 +244,7 @@ std::span<const Function> functions() {
   static const std::vector<Function> all = [] {
     std::vector<Function> out;
     for (const auto part : {elementwise, movement, reductions, networks, functions_with_options,
-                            functions_of_math, functions_of_views})
+                            functions_of_math, functions_of_views, functions_of_sorting})
       for (Function& f : part()) out.push_back(std::move(f));
     return out;
   }();

@@ -40,5 +40,7 @@ std::vector<Function> functions_with_options();
 std::vector<Function> functions_of_math();
 // Movement by other names, statistics, losses.
 std::vector<Function> functions_of_views();
+// Order, selection, search, running values.
+std::vector<Function> functions_of_sorting();
 
 }  // namespace tuff::check

@@ -130,6 +130,12 @@ def torch_work(threads, bench, shape, dtype, transposed):
     if bench == "gather":
         table, rows = made(*shape[:2]), torch.randint(shape[0], (shape[2],))
         return lambda: F.embedding(rows, table)
+    if bench == "sort":
+        x = made(*shape)
+        return lambda: torch.sort(x, stable=True)
+    if bench == "topk":
+        x = made(shape[0])
+        return lambda: torch.topk(x, shape[1])
     x, row = made(*shape), made(shape[-1])
     out = torch.empty_like(x)
     works = {"gemv": lambda: x @ row,

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "base/arith.h"
 #include "base/check.h"
@@ -77,13 +78,12 @@ Tensor split(const Runs& r, const InPair& p, const Tensor& low, const Tensor& hi
   return count;
 }
 
-// Where the elements of pairs of runs come from when each pair is merged; of equal ones the first
-// run's first.
-Tensor merged(const Runs& r) {
-  const int64_t rows = r.keys.size(0);
-  const Tensor position = counter(r.total, 1, 2, r.keys.device());
+// Where the elements at these positions come from when each pair of runs is merged; of equal ones
+// the first run's first.
+Tensor merged(const Runs& r, const Tensor& position) {
   const InPair p = in_pair(r, position);
-  const Tensor count = split(r, p, p.low.expand({rows, r.total}), p.high, r.length);
+  const Tensor low = p.low.expand({r.keys.size(0), position.size(1)});
+  const Tensor count = split(r, p, low, p.high, r.length);
   const Tensor of_first = p.first + count, of_second = p.second + p.at - count;
   const Tensor first_is_due = taken(r.keys, of_first) <= taken(r.keys, of_second),
                second_is_over = p.at - count >= p.second_size;
@@ -101,6 +101,20 @@ Runs blocks_of(const Tensor& keys) {
   r.keys = taken(padded, order).reshape({rows, r.total}).contiguous();
   r.order = (order + begin).reshape({rows, r.total}).contiguous();
   return r;
+}
+
+// Runs twice as long; of runs that hold `count` elements already only the first half of that.
+void merge_pairs(Runs& r, int64_t count) {
+  const bool drops = r.length >= count;
+  const int64_t pair = 2 * r.length;
+  const int64_t kept =
+      drops ? r.total / pair * r.length + std::min(r.length, r.total % pair) : r.total;
+  const Tensor k = counter(kept, 1, 2, r.keys.device());
+  const Tensor from = merged(r, drops ? k * 2 - (k & (r.length - 1)) : k).contiguous();
+  r.keys = taken(r.keys, from).contiguous();
+  r.order = taken(r.order, from).contiguous();
+  r.total = kept;
+  if (!drops) r.length = pair;
 }
 
 }  // namespace
@@ -145,17 +159,33 @@ Tensor detail::order_keys(const Tensor& x, bool descending) {
 
 Tensor detail::stable_order(const Tensor& keys) {
   require_numbers("sort", keys.sizes());
-  const int64_t n = keys.size(-1);
-  if (keys.numel() == 0 || n == 1)
-    return Tensor::zeros(keys.sizes(), {position_dtype(n), keys.device()});
-  if (n <= kCounted) return order_by_counting(keys);
+  return first_in_order(keys, keys.size(-1));
+}
+
+Tensor detail::first_in_order(const Tensor& keys, int64_t count) {
+  require_numbers("sort", keys.sizes());
+  Sizes sizes = keys.sizes();
+  const int64_t n = std::exchange(sizes.back(), count);
+  if (keys.numel() == 0 || count == 0 || n == 1)
+    return Tensor::zeros(sizes, {position_dtype(n), keys.device()});
+  if (n <= kCounted) return order_by_counting(keys).narrow(-1, 0, count).contiguous();
   Runs r = blocks_of(keys.reshape({-1, n}));
-  for (; r.length < r.total; r.length *= 2) {
-    const Tensor from = merged(r).contiguous();
-    r.keys = taken(r.keys, from).contiguous();
-    r.order = taken(r.order, from).contiguous();
+  while (r.length < r.total) merge_pairs(r, count);
+  return r.order.narrow(1, 0, count).reshape(sizes);
+}
+
+Tensor detail::count_before(const Tensor& sorted, const Tensor& values, bool right) {
+  const int64_t n = sorted.size(-1);
+  Sizes one = sorted.sizes();
+  one.back() = 1;
+  const Sizes sizes = broadcast_sizes("searchsorted", one, values.sizes());
+  Tensor count = Tensor::zeros(sizes, {position_dtype(n), values.device()});
+  for (int64_t step = int64_t(std::bit_floor(uint64_t(n))); step > 0; step /= 2) {
+    const Tensor more = count + step, last = taken(sorted, more - 1);
+    const Tensor beyond = right ? last > values : last >= values;
+    count = Tensor::where((more <= n) & ~beyond, more, count);
   }
-  return r.order.narrow(1, 0, n).reshape(keys.sizes());
+  return count;
 }
 
 Tensor detail::inverse_order(const Tensor& order) {

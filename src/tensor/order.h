@@ -15,6 +15,8 @@ Tensor order_keys(const Tensor& x, bool descending = false);
 // equal ones as they stood: I32, or I64 for axes of more than 2^31 - 1 elements. Kernels alone, as
 // many as the extent asks for: in a Jit it is captured like any other function.
 Tensor stable_order(const Tensor& keys);
+// The first `count` of them, for which what cannot be among them is dropped on the way.
+Tensor first_in_order(const Tensor& keys, int64_t count);
 
 // Where the elements of such an order went to: x.gather(-1, order).gather(-1, inverse) is x.
 Tensor inverse_order(const Tensor& order);
@@ -22,5 +24,9 @@ Tensor inverse_order(const Tensor& order);
 // Elements of the last axis: out[..., j] = x[..., at[..., j]], leading extents equal or 1. No
 // position is looked at: one outside gives 0.
 Tensor taken(const Tensor& x, const Tensor& at);
+
+// How many elements of the last axis of a sorted tensor (..., n) stand before each of `values`
+// (..., m), leading extents equal or 1: those that are below it, or not above it.
+Tensor count_before(const Tensor& sorted, const Tensor& values, bool right);
 
 }  // namespace tuff::detail

@@ -9,9 +9,10 @@ import tuff
 
 FOLDER = pathlib.Path(sys.argv[1])
 BASES = {"TensorMath": "Tensor", "TensorViews": "Tensor", "TensorProducts": "Tensor", "TensorStatistics": "Tensor",
-         "TensorWrites": "Tensor"}
+         "TensorSorting": "Tensor", "TensorWrites": "Tensor"}
 HEADERS = {"tensor.h": tuff, "tensor_math.h": tuff, "tensor_views.h": tuff, "tensor_products.h": tuff,
-           "tensor_statistics.h": tuff, "tensor_writes.h": tuff, "jit.h": tuff, "io.h": tuff, "dtype.h": tuff,
+           "tensor_statistics.h": tuff, "tensor_sorting.h": tuff, "tensor_writes.h": tuff,
+           "jit.h": tuff, "io.h": tuff, "dtype.h": tuff,
            "module.h": tuff.nn, "layers.h": tuff.nn, "recurrent.h": tuff.nn, "transformer.h": tuff.nn,
            "optimizer.h": tuff.optim, "optim.h": tuff.optim, "schedules.h": tuff.optim}
 # Name in C++, or its class -> why there is none of that name in Python, or what takes its place.
@@ -22,6 +23,7 @@ REASONS = {
     "Tensor.to_vector": "tolist() and numpy()",
     "Tensor.tensor_split_at": "tensor_split(indices)",
     "Tensor.impl": "of the rooms behind the API",
+    "UniqueElements": "unique() gives what is asked for, as a tuple",
     "Index": "x[...] takes Python's own indices",
     "JitOptions": "keyword arguments of Jit and jit",
     "Jit.graph": "the queue's graph, for measuring in C++",
