@@ -212,7 +212,9 @@ TEST_P(Sorting, PermutationsAreSeeded) {
     const Ints other = Tensor::randperm(n, on(DType::I32)).to_vector<int32_t>();
     Tensor::manual_seed(4);
     EXPECT_EQ(Tensor::randperm(n, on(DType::I32)).to_vector<int32_t>(), first);
-    if (n >= 50) EXPECT_NE(other, first);
+    if (n >= 50) {
+      EXPECT_NE(other, first);
+    }
     Ints sorted = first, all(static_cast<size_t>(n));
     std::sort(sorted.begin(), sorted.end());
     std::iota(all.begin(), all.end(), 0);
