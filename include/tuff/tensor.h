@@ -18,6 +18,7 @@
 #include <tuff/error.h>
 #include <tuff/tensor_math.h>
 #include <tuff/tensor_products.h>
+#include <tuff/tensor_scatter.h>
 #include <tuff/tensor_sorting.h>
 #include <tuff/tensor_statistics.h>
 #include <tuff/tensor_views.h>
@@ -43,12 +44,14 @@ class Index;
 ///
 /// Many of its functions stand in bases by subject: tensor_math.h (elementary functions,
 /// activations), tensor_views.h (movement), tensor_products.h, tensor_statistics.h,
-/// tensor_sorting.h (order, selection, running values), tensor_writes.h (in place).
+/// tensor_sorting.h (order, selection, running values), tensor_scatter.h (stores by index),
+/// tensor_writes.h (in place).
 class Tensor : public TensorMath,
                public TensorViews,
                public TensorProducts,
                public TensorStatistics,
                public TensorSorting,
+               public TensorScatter,
                public TensorWrites {
  public:
   /// Undefined: only assignment and defined() are allowed.
@@ -269,12 +272,13 @@ class Tensor : public TensorMath,
   /// replay the count of its capture: use where() or masked_fill() there.
   Tensor nonzero() const;
   /// This tensor with `value`, broadcast and cast, in the place of what index(indices) picks. Of
-  /// equal positions the last one counts; IndexError as index(). Gradients go to
-  /// what is left and to what was put. A mask waits only where the value has an extent for what it
-  /// picks. Integer tensors are compared with every position of the axes that they index, which
-  /// suits rows, not millions of single elements. ShapeError for a value that does not broadcast.
-  Tensor index_put(const std::vector<Index>& indices, const Tensor& value) const;
-  Tensor index_put(const std::vector<Index>& indices, Number value) const;
+  /// equal positions the last one counts; with `accumulate` values are added to what is there, those
+  /// of equal positions too. IndexError as index(). Gradients go to what is left and to what was
+  /// put. A mask waits only where the value has an extent for what it picks. ShapeError for a value
+  /// that does not broadcast.
+  Tensor index_put(const std::vector<Index>& indices, const Tensor& value,
+                   bool accumulate = false) const;
+  Tensor index_put(const std::vector<Index>& indices, Number value, bool accumulate = false) const;
   /// The same in place. Memory is written as assign() does, but no more than the range of each axis
   /// that numbers and slices pick (all of an axis that a mask or an integer tensor indexes): a row
   /// costs the same in a tensor of 1 GB as in one of 1 MB, also where a slice's ends vary inside a
@@ -284,8 +288,9 @@ class Tensor : public TensorMath,
   /// before, x[0], is a tensor of its own: x.index_put_({0, 1}, v) changes x,
   /// x[0].index_put_({1}, v) and x[0].assign(v) do not.
   /// InvalidArgument for a tensor with requires_grad, except under a NoGradGuard.
-  Tensor& index_put_(const std::vector<Index>& indices, const Tensor& value);
-  Tensor& index_put_(const std::vector<Index>& indices, Number value);
+  Tensor& index_put_(const std::vector<Index>& indices, const Tensor& value,
+                     bool accumulate = false);
+  Tensor& index_put_(const std::vector<Index>& indices, Number value, bool accumulate = false);
 
   // ---- element-wise
 

@@ -68,6 +68,7 @@ PYBIND11_MODULE(_tuff, m) {
   bind_products(tensor);
   bind_statistics(tensor);
   bind_sorting(tensor);
+  bind_scatter(tensor);
   bind_writes(tensor);
   bind_operators(tensor);
   bind_indexing(tensor);

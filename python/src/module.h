@@ -28,6 +28,7 @@ void bind_views(TensorClass& c);
 void bind_products(TensorClass& c);
 void bind_statistics(TensorClass& c);
 void bind_sorting(TensorClass& c);
+void bind_scatter(TensorClass& c);
 void bind_writes(TensorClass& c);
 void bind_state(TensorClass& c);
 void bind_sharing(py::module_& m, TensorClass& c);

@@ -209,9 +209,16 @@ void put_in_place(Tensor& x, const py::object& indices, const py::object& value)
              value_from(x, value));
 }
 
-Tensor put(const Tensor& x, const py::object& indices, const py::object& value) {
-  return std::visit([&](const auto& v) { return x.index_put(indices_from(x, indices), v); },
-                    value_from(x, value));
+Tensor put(const Tensor& x, const py::object& indices, const py::object& value, bool accumulate) {
+  return std::visit(
+      [&](const auto& v) { return x.index_put(indices_from(x, indices), v, accumulate); },
+      value_from(x, value));
+}
+Tensor& index_put_in_place(Tensor& x, const py::object& indices, const py::object& value,
+                           bool accumulate) {
+  std::visit([&](const auto& v) { x.index_put_(indices_from(x, indices), v, accumulate); },
+             value_from(x, value));
+  return x;
 }
 
 }  // namespace
@@ -243,8 +250,10 @@ void bind_indexing(TensorClass& c) {
         "range of each axis that numbers and slices pick; what is still to be computed becomes the "
         "result, with its gradients. x[0, 1] = 2 changes x; x[0][1] = 2 does not. Slices of "
         "numbers may have ends that vary inside a Jit: cache[n - 1:n] = row.");
-  c.def("index_put", &put, arg("indices"), arg("value"),
-        "A copy with what the indices pick replaced; the value is broadcast and cast.");
+  c.def("index_put", &put, arg("indices"), arg("value"), arg("accumulate") = false,
+        "A copy with what the indices pick replaced, or added to; the value is broadcast and cast.");
+  c.def("index_put_", &index_put_in_place, arg("indices"), arg("value"), arg("accumulate") = false,
+        "index_put() in place.");
   c.def("nonzero", &nonzero, "Where elements are not 0: (count, axes) of int32.");
   c.def("__contains__", [](const py::object& t, const py::object& value) {
     const py::object same = t.attr("__eq__")(value);

@@ -186,6 +186,9 @@ UOp put(const UOp& x, const Pairs& part, const UOp& value) {
   const UOp yes = expand(reshape(bool_const(true), Shape(part.size(), Dim(1))), value->shape);
   return where(pad(yes, around), pad(value, around), x);
 }
+UOp scatter(const UOp& target, const UOp& value, const UOp& index, const ScatterArg& arg) {
+  return make(Op::Scatter, target->dtype, {target, value, index}, arg);
+}
 UOp sink(std::span<const UOp> roots) { return make(Op::Sink, DType::Void, roots); }
 
 namespace {

@@ -141,6 +141,97 @@ Grads reduce_row(const UOp& u, const UOp& g) {
   return {mul(wide, alu(Op::Div, {is_max, ties}))};
 }
 
+// The elements of x that index names along an axis; 0 where that is outside. As gather spells it,
+// so that it is one load.
+UOp gathered(const UOp& x, const UOp& index, int64_t axis) {
+  const auto a = size_t(axis);
+  const Dim n = x->shape[a];
+  const DType t = size_bytes(index->dtype) > 4 || n.max() > INT32_MAX ? DType::I64 : DType::I32;
+  Shape all = index->shape, own = index->shape, counter(all.size() + 1, Dim(1));
+  IntVec last;
+  for (size_t d = 0; d < own.size(); d++) {
+    if (d != a) last.push_back(int64_t(d));
+  }
+  last.push_back(axis);
+  all.push_back(n);
+  counter.back() = n;
+  own.push_back(Dim(1));
+  const UOp at = expand(reshape(cast(index, t), own), all);
+  const UOp hit = alu(Op::CmpEq, {at, expand(reshape(iota(n, t), counter), all)});
+  own[a] = Dim(1);
+  own.back() = n;
+  const UOp elements = expand(reshape(permute(x, last), own), all);
+  return reshape(reduce(Op::Add, where(hit, elements, zero(x)), {int64_t(all.size()) - 1}),
+                 index->shape);
+}
+
+UOp filled(const UOp& v, const Shape& shape) {
+  return expand(reshape(v, Shape(shape.size(), Dim(1))), shape);
+}
+
+// Which elements of a Scatter's value are left in its result: of those to one place the last.
+UOp is_left(const UOp& u) {
+  const UOp& index = u->src(2);
+  const auto& arg = u->get<ScatterArg>();
+  const Dim& n = index->shape[size_t(arg.axis)];
+  Shape along(index->shape.size(), Dim(1));
+  along[size_t(arg.axis)] = n;
+  const UOp number = expand(reshape(iota(n, DType::I32), along), index->shape);
+  const UOp none = filled(constant(DType::I32, -1), u->shape);
+  return alu(Op::CmpEq, {gathered(scatter(none, number, index, arg), index, arg.axis), number});
+}
+
+// Elements that are replaced have no gradient.
+Grads replaced(const UOp& u, const UOp& g) {
+  const UOp& index = u->src(2);
+  const auto& arg = u->get<ScatterArg>();
+  const UOp of_value = gathered(g, index, arg.axis);
+  if (arg.named == Named::All) return {UOp(), of_value};
+  const UOp of_target = scatter(g, filled(zero(u), index->shape), index, arg);
+  if (arg.named == Named::Once) return {of_target, of_value};
+  return {of_target, where(is_left(u), of_value, zero(u))};
+}
+
+// The largest of what comes together; equal ones share the gradient.
+Grads of_largest(const UOp& u, const UOp& g) {
+  const UOp &target = u->src(0), &value = u->src(1), &index = u->src(2);
+  const auto& arg = u->get<ScatterArg>();
+  const auto at = [&](const UOp& x) { return gathered(x, index, arg.axis); };
+  const UOp from_target = alu(Op::CmpEq, {target, u}), from_value = alu(Op::CmpEq, {value, at(u)});
+  const UOp ties = scatter(cast(from_target, u->dtype), cast(from_value, u->dtype), index,
+                           {Op::Add, arg.axis, arg.named});
+  const UOp share = alu(Op::Div, {g, ties});
+  return {where(from_target, share, zero(u)), where(from_value, at(share), zero(u))};
+}
+
+// As product_of_others(), of what comes together.
+Grads of_products(const UOp& u, const UOp& g) {
+  const UOp &target = u->src(0), &value = u->src(1), &index = u->src(2);
+  const auto& arg = u->get<ScatterArg>();
+  const auto at = [&](const UOp& x) { return gathered(x, index, arg.axis); };
+  const auto is_zero = [&](const UOp& x) { return alu(Op::CmpEq, {x, zero(x)}); };
+  const auto safe = [&](const UOp& x) { return where(is_zero(x), like(x, 1), x); };
+  const UOp rest = scatter(safe(target), safe(value), index, arg);
+  const UOp zeros = scatter(cast(is_zero(target), u->dtype), cast(is_zero(value), u->dtype), index,
+                            {Op::Add, arg.axis, arg.named});
+  const auto others = [&](const UOp& x, const UOp& all, const UOp& count) {
+    const UOp of_zero = where(alu(Op::CmpEq, {count, like(x, 1)}), all, zero(x));
+    const UOp of_other = where(is_zero(count), alu(Op::Div, {all, safe(x)}), zero(x));
+    return where(is_zero(x), of_zero, of_other);
+  };
+  return {mul(g, others(target, rest, zeros)), mul(at(g), others(value, at(rest), at(zeros)))};
+}
+
+Grads scatter_row(const UOp& u, const UOp& g) {
+  const auto& arg = u->get<ScatterArg>();
+  Grads out = arg.op == Op::Assign ? replaced(u, g)
+              : arg.op == Op::Add  ? Grads{g, gathered(g, u->src(2), arg.axis)}
+              : arg.op == Op::Mul  ? of_products(u, g)
+                                   : of_largest(u, g);
+  out.push_back(UOp());
+  return out;
+}
+
 // An op without a row has no gradient and says so.
 constexpr OpTable<Row> kRows{{
     {Op::Cast, cast_row},     {Op::Neg, neg_row},         {Op::Recip, recip_row},
@@ -151,6 +242,7 @@ constexpr OpTable<Row> kRows{{
     {Op::Expand, expand_row}, {Op::Pad, pad_row},         {Op::Shrink, shrink_row},
     {Op::Flip, flip_row},     {Op::Reduce, reduce_row},   {Op::Contiguous, same},
     {Op::Copy, copy_row},     {Op::Assign, assign_row},   {Op::Trunc, none},
+    {Op::Scatter, scatter_row},
     {Op::Detach, none},       {Op::Bitcast, none},        {Op::CmpLt, none},
     {Op::CmpNe, none},        {Op::CmpEq, none},          {Op::Threefry, none},
 }};

@@ -106,6 +106,7 @@ HostArray Evaluation::evaluate(const Node& n) const {
     case Op::Detach:
     case Op::Copy: return src(n, 0);
     case Op::Assign: return assigned(n);
+    case Op::Scatter: return scattered(n);
     default: break;
   }
   if (is_movement(n.op)) return moved(n);
@@ -160,6 +161,32 @@ HostArray Evaluation::assigned(const Node& n) const {
   HostArray a = src(n, 0);
   const std::vector<int64_t> to = assigned_elements(n);
   for (size_t i = 0; i < to.size(); i++) set(a, to[i], src(n, 1).at(int64_t(i)));
+  return a;
+}
+
+std::vector<int64_t> Evaluation::scattered_elements(const Node& n) const {
+  const auto axis = size_t(n.get<ScatterArg>().axis);
+  const IntVec whole = extents(n.shape);
+  const HostArray& index = src(n, 2);
+  std::vector<int64_t> out(size_t(index.count()));
+  Odometer o(index.shape);
+  for (size_t i = 0; i < out.size(); i++, o.next()) {
+    IntVec at = o.index();
+    at[axis] = index.at(int64_t(i)).as_int();
+    out[i] = at[axis] < 0 || at[axis] >= whole[axis] ? -1 : flat(at, whole);
+  }
+  return out;
+}
+
+HostArray Evaluation::scattered(const Node& n) const {
+  const Op op = n.get<ScatterArg>().op;
+  HostArray a = src(n, 0);
+  const std::vector<int64_t> to = scattered_elements(n);
+  for (size_t i = 0; i < to.size(); i++) {
+    if (to[i] < 0) continue;
+    const Scalar pair[2] = {a.at(to[i]), src(n, 1).at(int64_t(i))};
+    set(a, to[i], op == Op::Assign ? pair[1] : eval_scalar(op, n.dtype, pair));
+  }
   return a;
 }
 

@@ -41,6 +41,8 @@ class Evaluation {
   // For every element of an Assign's value the element of the target it goes to.
   std::vector<int64_t> reduced_elements(const Node& reduce) const;
   std::vector<int64_t> assigned_elements(const Node& assign) const;
+  // As these, of a Scatter; -1: to none.
+  std::vector<int64_t> scattered_elements(const Node& scatter) const;
 
  private:
   HostArray evaluate(const Node& n) const;
@@ -50,6 +52,7 @@ class Evaluation {
   HostArray moved(const Node& n) const;
   HostArray reduced(const Node& n) const;
   HostArray assigned(const Node& n) const;
+  HostArray scattered(const Node& n) const;
   const HostArray& src(const Node& n, size_t i) const { return values_.at(n.src(i).get()); }
   IntVec begins(const Node& n) const;
 

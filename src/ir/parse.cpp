@@ -62,6 +62,7 @@ class Parser {
   void skip_arg();
   Arg arg_and_dtype(Op op);
   Arg word_arg();
+  Arg scatter_arg();
   Arg named_arg(std::string_view w);
   Arg storage_arg();
   Arg matrix_arg();
@@ -205,7 +206,7 @@ Scalar Parser::scalar(DType t) {
 
 AxisKind Parser::axis_kind() {
   const std::string_view w = word("an axis kind");
-  for (int k = 0; k <= int(AxisKind::Matrix); k++) {
+  for (int k = 0; k <= int(AxisKind::Ordered); k++) {
     if (w == name(AxisKind(k))) return AxisKind(k);
   }
   error("'{}' is no axis kind", w);
@@ -259,6 +260,7 @@ Arg Parser::named_arg(std::string_view w) {
     return SharedArg{n, integer_within(0, INT64_MAX, "count")};
   }
   if (w == "matrix") return matrix_arg();
+  if (w == "by") return scatter_arg();
   if (w == "on") {
     Placement p;
     while (peek('"')) p.devices.push_back(string());
@@ -270,6 +272,20 @@ Arg Parser::named_arg(std::string_view w) {
   if (auto op = ops_by_name().find(w); op != ops_by_name().end())
     return ReduceArg{op->second, int_list()};
   error("'{}' starts no arg", w);
+}
+
+Arg Parser::scatter_arg() {
+  const std::string_view w = word("an op");
+  const auto op = ops_by_name().find(w);
+  if (op == ops_by_name().end()) error("'{}' is no op", w);
+  expect_word("axis");
+  ScatterArg s{op->second, integer_within(0, INT64_MAX, "axis")};
+  const std::string_view named = word("any, once or all");
+  for (const Named n : {Named::Once, Named::All}) {
+    if (named == name(n)) s.named = n;
+  }
+  if (named != name(s.named)) error("'{}' is neither any nor once nor all", named);
+  return s;
 }
 
 Arg Parser::matrix_arg() {
@@ -415,6 +431,7 @@ constexpr OpTable<ArgForm> kArgForms{{
     {Op::Variable, {holds<VariableArg>, "{NAME MIN..MAX}"}},
     {Op::Reduce, {holds<ReduceArg>, "{OP [AXES]}"}},
     {Op::Copy, {holds<Placement>, "{on DEVICE axis N}"}},
+    {Op::Scatter, {holds<ScatterArg>, "{by OP axis N any|once|all}"}},
     {Op::Flip, {holds<IntVec>, "{[AXES]}"}},
     {Op::Register, {holds<int64_t, MatrixArg>, "{NUMBER} or {matrix ...}"}},
     {Op::MatrixFill, kMatrix}, {Op::MatrixLoad, kMatrix},

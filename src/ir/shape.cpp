@@ -76,6 +76,18 @@ const Shape& assigned(const Shape& target, const Shape& value, const Pairs* part
   return target;
 }
 
+const Shape& scattered(const Shape& target, const Shape& value, const Shape& index,
+                       const ScatterArg& arg) {
+  if (arg.axis < 0 || arg.axis >= int64_t(target.size()))
+    fail<IndexError>("scatter: axis {} is outside shape {}", arg.axis, to_string(target));
+  Shape stored = target;
+  if (value.size() == target.size()) stored[size_t(arg.axis)] = value[size_t(arg.axis)];
+  if (!(stored == value) || !(value == index))
+    fail<ShapeError>("scatter: {} by an index of {} into {} along axis {}", to_string(value),
+                     to_string(index), to_string(target), arg.axis);
+  return target;
+}
+
 Shape elementwise(Op op, std::span<const UOp> src) {
   const Shape* shape = nullptr;
   for (const UOp& u : src) {
@@ -111,6 +123,8 @@ Shape derive_shape(Op op, std::span<const UOp> src, const Arg& arg) {
     case Op::Reduce: return reduced(src[0]->shape, std::get<ReduceArg>(arg));
     case Op::Assign:
       return assigned(src[0]->shape, src[1]->shape, std::get_if<Pairs>(&arg));
+    case Op::Scatter:
+      return scattered(src[0]->shape, src[1]->shape, src[2]->shape, std::get<ScatterArg>(arg));
     case Op::Contiguous:
     case Op::Detach:
     case Op::Copy: return src[0]->shape;

@@ -38,6 +38,12 @@ const char* tensor_fault(const Node& n) {
     if (t->op != Op::Buffer && t->op != Op::Param) return "an Assign's target is no Buffer";
     if (n.arg.index() != 0 && !assigned_part(n)) return "an Assign's argument is no part";
   }
+  if (n.op == Op::Scatter) {
+    const Op op = n.get<ScatterArg>().op;
+    if (op != Op::Assign && !has_flag(op, kReducible)) return "a Scatter neither assigns nor folds";
+    if (n.src(1)->dtype != n.dtype) return "a Scatter's value has another dtype than its target";
+    if (!is_int(n.src(2)->dtype)) return "a Scatter's index is no integer";
+  }
   return nullptr;
 }
 
@@ -200,7 +206,8 @@ class LinearOrder {
   static bool is_loop(const Node& n) {
     if (n.op != Op::Range) return false;
     const AxisKind k = n.get<RangeArg>().kind;
-    return k == AxisKind::Loop || k == AxisKind::Reduce || k == AxisKind::GroupReduce;
+    return k == AxisKind::Loop || k == AxisKind::Reduce || k == AxisKind::GroupReduce ||
+           k == AxisKind::Ordered;
   }
   // A value exists until the end of the loop it is computed in. What an After or a Barrier is
   // ordered after is no value.

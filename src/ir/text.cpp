@@ -125,6 +125,9 @@ std::string Listing::arg(const Node& n) const {
     std::string operator()(const ReduceArg& v) const {
       return fmt::format("{} {}", name(v.op), list_text(v.axes));
     }
+    std::string operator()(const ScatterArg& v) const {
+      return fmt::format("by {} axis {} {}", name(v.op), v.axis, name(v.named));
+    }
     std::string operator()(const RangeArg& v) const {
       return fmt::format("r {} {}", v.id, name(v.kind));
     }

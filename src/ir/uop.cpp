@@ -46,6 +46,9 @@ struct ArgHash {
     return h;
   }
   uint64_t operator()(const ReduceArg& v) const { return mix((*this)(v.axes), uint64_t(v.op)); }
+  uint64_t operator()(const ScatterArg& v) const {
+    return mix(mix(uint64_t(v.op), uint64_t(v.axis)), uint64_t(v.named));
+  }
   uint64_t operator()(const RangeArg& v) const { return mix(uint64_t(v.id), uint64_t(v.kind)); }
   uint64_t operator()(const VariableArg& v) const {
     return mix(mix(hash_text(v.name), uint64_t(v.min)), uint64_t(v.max));
@@ -342,8 +345,12 @@ UOp Dim::uop() const { return expr_ ? expr_ : index_const(value_); }
 const char* name(AxisKind k) {
   static constexpr const char* kNames[] = {"loop",     "group",  "local",      "lane",
                                            "vector",   "reduce", "reducelane", "groupreduce",
-                                           "subgroup", "matrix"};
+                                           "subgroup", "matrix", "ordered"};
   return kNames[static_cast<size_t>(k)];
+}
+
+const char* name(Named n) {
+  return n == Named::Any ? "any" : n == Named::Once ? "once" : "all";
 }
 
 const char* name(MatrixUse use) {

@@ -116,6 +116,7 @@ enum class AxisKind : uint8_t {
   GroupReduce,  // reduction shared by the invocations of a workgroup
   Subgroup,     // a lane of the subgroup; beside it Local counts the subgroups of a workgroup
   Matrix,       // inside a cooperative matrix: no loop; of parts of an axis alone, never of a Range
+  Ordered,      // serial, one iteration after the other: what they store may be the same element
 };
 const char* name(AxisKind k);
 constexpr bool is_lane(AxisKind k) {
@@ -126,6 +127,19 @@ struct ReduceArg {
   Op op;
   IntVec axes;
   bool operator==(const ReduceArg&) const = default;
+};
+// How often the indexes of a Scatter name an element of its target.
+enum class Named : uint8_t {
+  Any,   // any number of times
+  Once,  // no element more than once
+  All,   // each element once: nothing of the target is left
+};
+const char* name(Named n);
+struct ScatterArg {
+  Op op;  // that combines an element with what comes to it; Assign: it is replaced
+  int64_t axis;
+  Named named = Named::Any;
+  bool operator==(const ScatterArg&) const = default;
 };
 struct RangeArg {
   int32_t id;
@@ -172,7 +186,8 @@ const char* name(MatrixUse use);
 
 using ArgValue =
     std::variant<std::monostate, int64_t, Scalar, IntVec, Shape, Pairs, ReduceArg, RangeArg,
-                 VariableArg, ParamArg, SpecialArg, SharedArg, Placement, Ref<Storage>, MatrixArg>;
+                 VariableArg, ParamArg, SpecialArg, SharedArg, Placement, Ref<Storage>, MatrixArg,
+                 ScatterArg>;
 // A class, so that copying and destroying one is compiled once and not in every source.
 struct Arg : ArgValue {
   using ArgValue::ArgValue;
@@ -251,6 +266,7 @@ UOp shrink(const UOp& x, const Pairs& pairs);
 UOp flip(const UOp& x, const IntVec& axes);
 // x with `value` in the place of shrink(x, part).
 UOp put(const UOp& x, const Pairs& part, const UOp& value);
+UOp scatter(const UOp& target, const UOp& value, const UOp& index, const ScatterArg& arg);
 // The part that an Assign stores its value in; null where that is all, and for other ops.
 inline const Pairs* assigned_part(const Node& n) {
   return n.op == Op::Assign ? std::get_if<Pairs>(&n.arg) : nullptr;

@@ -15,6 +15,7 @@
 #include "ir/spec.h"
 #include "ir/symbolic.h"
 #include "kernel/analysis/ranges.h"
+#include "kernel/lower/ordered.h"
 #include "kernel/opt/random_opts.h"
 #include "sched/canonical.h"
 
@@ -144,6 +145,8 @@ void pass_opts(Lowering& l) {
   // What a matrix loads cannot be checked element by element.
   Target allowed = l.target;
   if (l.options.check_bounds) allowed.matrix_shapes.clear();
+  const OrderedLoop ordered(l.ast);
+  l.ast = ordered.hidden();
   Tiling t(l.ast, allowed);
   const bool has_matrices = l.given_opts && contains(*l.given_opts, OptKind::Matrix, &Opt::kind);
   if (l.given_opts && !(has_matrices && l.options.check_bounds)) {
@@ -157,8 +160,9 @@ void pass_opts(Lowering& l) {
     if (l.options.check_bounds && !narrow.has_local)
       narrow.vector_bytes = 16, narrow.vector_registers = 8;
     apply_heuristics(t, l.ast, narrow);
+    ordered.share_out(t);
   }
-  l.ast = t.build();
+  l.ast = ordered.restored(t.build());
   l.useful = t.useful();
   l.shares_outermost = t.shares_outermost();
   l.out.opts = to_string(t.applied());

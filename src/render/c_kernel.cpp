@@ -182,7 +182,8 @@ void CKernel::emit_range(size_t i) {
       for (int l = 0; l < space_.size(bit); ++l) values_[i].push_back(CValue{"", l});
     return;
   }
-  TUFF_CHECK(arg.kind == AxisKind::Loop || arg.kind == AxisKind::Reduce,
+  TUFF_CHECK(arg.kind == AxisKind::Loop || arg.kind == AxisKind::Reduce ||
+                 arg.kind == AxisKind::Ordered,
              "kernel {}: a {} range on the linear floor", k_.name, ir::name(arg.kind));
   const std::string size = scalar(value(u.src(0).get(), 0, 0), u.dtype);
   line(fmt::format("for ({0} r{1} = 0; r{1} < {2}; r{1}++) {{", type_of(u.dtype), arg.id, size));

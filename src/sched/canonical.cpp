@@ -68,6 +68,7 @@ class Canonicalizer {
 
   bool walks_as_one(const Node* outer, const Node* inner) const {
     if (blocked_.count(outer) || blocked_.count(inner)) return false;
+    if (outer->get<RangeArg>().kind != inner->get<RangeArg>().kind) return false;
     if (!outer->src(0)->is_const() || !inner->src(0)->is_const()) return false;
     const int64_t size = inner->src(0)->const_int();
     return std::all_of(forms_.begin(), forms_.end(), [&](const auto& f) {

@@ -209,7 +209,7 @@ class Planner {
     }
     for (uint32_t i = 0; i < p_.nodes.size(); i++) {
       const Op op = node(i).op;
-      if (op == Op::Contiguous || op == Op::Copy) realize(i);
+      if (op == Op::Contiguous || op == Op::Copy || op == Op::Scatter) realize(i);
       if (is_transfer(node(i))) realize(p_.position.at(strip_reshapes(node(i).src(0).get())));
       if (op == Op::Assign && !assigned_part(node(i)))
         realize(p_.position.at(strip_reshapes(node(i).src(1).get())));
@@ -237,7 +237,19 @@ class Planner {
       }
       if (n.op == Op::Reduce && facts_of(source(i)).reduced) realize(p_.base(source(i)));
       if (is_alu(n.op)) cut_second_reduction(i);
+      if (n.op == Op::Scatter) cut_below_scatter(i);
       facts_[i] = combine(i);
+    }
+  }
+
+  // A kernel that stores by index walks its value in the index's order, as a reduction does not;
+  // where the order counts, several invocations walk all of it.
+  void cut_below_scatter(uint32_t i) {
+    const bool again = node(i).get<ScatterArg>().named == Named::Any;
+    for (size_t k = 1; k < 3; k++) {
+      const uint32_t b = p_.base(source(i, k));
+      if (opaque(b) || recomputed_always(b)) continue;
+      if (facts_[b].reduced || (again && facts_[b].weight > kFreeDecode)) realize(b);
     }
   }
 

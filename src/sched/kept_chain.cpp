@@ -78,6 +78,7 @@ MatrixKernel matrix_kernel_of(const Call& c) {
   size_t reductions = 0, streamed = 0;
   for (const Node* n : toposort(ast)) {
     if (n->op == Op::Shared || (n->op == Op::Range && !n->src(0)->is_const())) return out;
+    if (is_ordered(n) || (n->op == Op::Store && n->src(0)->src_count > 2)) return out;
     if (n->op != Op::Reduce) continue;
     reductions++;
     if (is_streamed(n, ranges_below(UOp(n), AxisKind::Loop))) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "base/contains.h"
 #include "ir/walk.h"
@@ -9,6 +10,7 @@
 #include "sched/prepare.h"
 #include "sched/rangeify.h"
 #include "sched/root_graph.h"
+#include "sched/scattered_sum.h"
 
 namespace tuff::sched {
 
@@ -22,6 +24,7 @@ constexpr int64_t kViewAlignment = 64;
 struct Draft {
   Call call;
   bool in_place = false;        // reads the old contents through its output argument
+  bool leaves_as_is = false;    // nothing is to be done where it stores in place
   std::vector<uint32_t> after;  // drafts whose results or reads it must follow
 };
 
@@ -150,6 +153,8 @@ class Linearizer {
       d.call.args = {uint32_t(slot_of_[r]), uint32_t(slot_of_[from])};
     } else if (assigned_part(node(r))) {
       return add_part(r);
+    } else if (node(r).op == Op::Scatter) {
+      return add_scatter(r);
     } else {
       form_kernel(r, d, true);
     }
@@ -175,6 +180,69 @@ class Linearizer {
     d.call.ast = k.ast;
     d.call.args = k.args;
     drafts_.push_back(std::move(d));
+  }
+
+  // In the target's place: first the target, then what is stored by index.
+  void add_scatter(uint32_t r) {
+    std::optional<std::vector<Draft>> steps = scatter_steps(r, true);
+    if (!steps) {
+      separate_.push_back(r);
+      steps = scatter_steps(r, false);
+    }
+    Run& run = scatters_[r];
+    run.first = uint32_t(drafts_.size());
+    std::ranges::move(*steps, std::back_inserter(drafts_));
+    run.last = uint32_t(drafts_.size()) - 1;
+  }
+  // None where what is overwritten would be read at other elements.
+  std::optional<std::vector<Draft>> scatter_steps(uint32_t r, bool in_place) const {
+    std::vector<Draft> out;
+    bool conflict = false;
+    const auto add = [&](const KernelSpec& spec) {
+      Kernel k = rangeify(plan_, spec);
+      conflict = conflict || k.in_place_conflict;
+      Draft& d = out.emplace_back();
+      d.in_place = k.in_place;
+      d.leaves_as_is = k.leaves_as_is;
+      d.call.device = plan_.device_of(r);
+      d.call.args = std::move(k.args);
+      if (k.is_copy && is_whole_copy(d.call, k.copy_offset))
+        d.call.kind = CallKind::Copy;
+      else
+        d.call.ast = k.ast;
+    };
+    KernelSpec spec = spec_of(r, in_place);
+    const auto& arg = node(r).get<ScatterArg>();
+    if (arg.named != Named::All) add(spec);
+    spec.part_step = PartStep::ByIndex;
+    for (const OrderedStep& step : ordered_steps(r)) {
+      spec.ordered = step;
+      add(spec);
+    }
+    const bool any = std::ranges::any_of(out, &Draft::in_place);
+    for (Draft& d : out) d.in_place = any;
+    return conflict ? std::nullopt : std::optional(std::move(out));
+  }
+
+  // So many iterations in one kernel as a device makes, so many owners as fill it.
+  std::vector<OrderedStep> ordered_steps(uint32_t r) const {
+    const auto& arg = node(r).get<ScatterArg>();
+    const Shape& value = node(r).src(1)->shape;
+    const Dim &n = value[size_t(arg.axis)], &extent = node(r).shape[size_t(arg.axis)];
+    const Target& t = target_of_(plan_.device_of(r));
+    if (arg.named != Named::Any) return {{1, 0, n}};
+    const int64_t beside = std::max<int64_t>(element_count(value) / std::max<int64_t>(n.max(), 1), 1);
+    const int64_t wanted = int64_t(t.cores) * std::max<int64_t>(t.subgroup_size, 1) * kWalkersPerLane;
+    int64_t owners = t.has_local ? std::clamp<int64_t>(wanted / beside, 1, extent.max()) : 1;
+    // As many as have an element.
+    const int64_t run = (extent.max() + owners - 1) / owners;
+    owners = (extent.max() + run - 1) / run;
+    const int64_t most = int64_t(t.max_loop_trips) / 2;
+    if (most == 0 || !n.is_const()) return {{owners, 0, n}};
+    std::vector<OrderedStep> out;
+    for (int64_t i = 0; i < n.value(); i += most)
+      out.push_back({owners, i, std::min(most, n.value() - i)});
+    return out;
   }
 
   void form_kernel(uint32_t r, Draft& d, bool in_place) {
@@ -204,10 +272,14 @@ class Linearizer {
       d.call.kind = CallKind::View;
       d.call.ast = UOp();
       d.call.byte_offset = uint64_t(bytes);
-    } else if (offset == 0 && from.count == to.count && from.device == to.device) {
+    } else if (is_whole_copy(d.call, offset)) {
       d.call.kind = CallKind::Copy;
       d.call.ast = UOp();
     }
+  }
+  bool is_whole_copy(const Call& c, int64_t offset) const {
+    const BufferSlot &to = out_.buffers[c.args[0]], &from = out_.buffers[c.args[1]];
+    return offset == 0 && from.count == to.count && from.device == to.device;
   }
 
   // Memory that outlives the schedule and that nothing in it overwrites.
@@ -238,6 +310,9 @@ class Linearizer {
     }
     for (const PartVersion& v : versions_) {
       if (writer[v.before] != kNone) connect(uint32_t(writer[v.before]), writer[slot_of_[v.root]]);
+    }
+    for (const auto& [root, run] : scatters_) {
+      for (uint32_t d = run.first; d < run.last; d++) connect(d, d + 1);
     }
     writer_ = std::move(writer);
   }
@@ -306,18 +381,33 @@ class Linearizer {
       std::vector<uint32_t> others = old;
       std::erase(others, k);
       if (!contains(separate_, root) && !ancestors(others)[k]) {
-        for (uint32_t r : others) connect(r, k);
+        for (uint32_t r : others) connect(r, first_writer(root, k));
         target_[slot_of_[root]] = storage;
         continue;
       }
       if (drafts_[k].in_place) {
         // Its sources stay the same but for the Storage itself, so its place in the order does too.
-        form_kernel(root, drafts_[k], false);
+        form_again(root, k);
         old.push_back(k);
       }
       copy_at_end(k, root, storage, old);
     }
     for (const PartVersion& v : versions_) order_version(v, readers[v.before]);
+  }
+
+  uint32_t first_writer(uint32_t root, uint32_t last) const {
+    const auto it = scatters_.find(root);
+    return it == scatters_.end() ? last : it->second.first;
+  }
+  void form_again(uint32_t root, uint32_t k) {
+    const auto it = scatters_.find(root);
+    if (it == scatters_.end()) return form_kernel(root, drafts_[k], false);
+    std::vector<Draft> steps = *scatter_steps(root, false);
+    for (size_t i = 0; i < steps.size(); i++) {
+      Draft& d = drafts_[it->second.first + i];
+      steps[i].after = d.after;
+      d = std::move(steps[i]);
+    }
   }
 
   // Readers of the version before come first, or have a copy.
@@ -376,16 +466,22 @@ class Linearizer {
     std::vector<OrderNode> nodes;
     std::vector<uint64_t> sizes;
     for (const BufferSlot& b : out_.buffers) sizes.push_back(b.size_bytes());
+    std::vector<uint8_t> made(out_.buffers.size(), 0);
     for (const Draft& d : drafts_) {
       OrderNode n{.after = d.after, .makes = {}, .uses = {}};
       for (size_t k = 0; k < d.call.args.size(); k++) {
-        if (is_temp(d.call.args[k]))
-          (k < d.call.output_count ? n.makes : n.uses).push_back(d.call.args[k]);
+        const uint32_t slot = d.call.args[k];
+        if (!is_temp(slot)) continue;
+        const bool makes = k < d.call.output_count && !made[slot];
+        (makes ? n.makes : n.uses).push_back(slot);
+        if (makes) made[slot] = 1;
       }
       nodes.push_back(std::move(n));
     }
-    for (uint32_t d : order_calls(nodes, required(), sizes))
-      out_.calls.push_back(std::move(drafts_[d].call));
+    for (uint32_t d : order_calls(nodes, required(), sizes)) {
+      const bool needless = drafts_[d].leaves_as_is && target_.count(int32_t(drafts_[d].call.args[0]));
+      if (!needless) out_.calls.push_back(std::move(drafts_[d].call));
+    }
     for (const UOp& s : plan_.sinks) out_.sink_slots.push_back(sink_slot(s));
     renumber_slots();
   }
@@ -432,6 +528,10 @@ class Linearizer {
   std::map<int32_t, int32_t> target_;  // slot of new contents -> Storage slot written in place
   std::vector<uint32_t> separate_;     // roots that read the old contents at other elements
   std::vector<Draft> drafts_;
+  struct Run {
+    uint32_t first = 0, last = 0;
+  };
+  std::map<uint32_t, Run> scatters_;  // their steps among the drafts, by root
   std::vector<int32_t> writer_;  // draft by slot
   std::vector<uint32_t> final_copies_;
 };

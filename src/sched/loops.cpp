@@ -34,6 +34,10 @@ std::optional<std::vector<std::pair<UOp, int64_t>>> mixed_radix(const UOp& offse
 
 bool survives_in_register(DType t) { return !is_float(t) || size_bytes(t) >= 4; }
 
+bool is_ordered(const Node* n) {
+  return n->op == Op::Range && n->get<RangeArg>().kind == AxisKind::Ordered;
+}
+
 std::vector<UOp> ranges_below(const UOp& u, AxisKind kind) {
   std::vector<UOp> out;
   for (const Node* n : toposort(u)) {

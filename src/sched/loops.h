@@ -12,6 +12,8 @@ namespace tuff::sched {
 
 // Stored and loaded again it is what it was; narrower floats may be kept wider in registers.
 bool survives_in_register(DType t);
+// Whether a node is a loop whose iterations have an order: its kernel takes part in no fusion.
+bool is_ordered(const ir::Node* n);
 // By number.
 std::vector<ir::UOp> ranges_below(const ir::UOp& u, ir::AxisKind kind);
 int64_t extent(std::span<const ir::UOp> ranges);

@@ -66,7 +66,7 @@ bool has_plain_loops(const UOp& ast, const std::vector<const Node*>& nodes) {
     if (!(end->src(0)->src(0)->src(1) == ast->src(0)->src(0)->src(0)->src(1))) return false;
   }
   return std::none_of(nodes.begin(), nodes.end(), [](const Node* n) {
-    return n->op == Op::Shared || (n->op == Op::Range && !n->src(0)->is_const());
+    return n->op == Op::Shared || is_ordered(n) || (n->op == Op::Range && !n->src(0)->is_const());
   });
 }
 

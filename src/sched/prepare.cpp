@@ -8,6 +8,7 @@
 #include "ir/scalar_eval.h"
 #include "ir/walk.h"
 #include "sched/parts.h"
+#include "sched/scattered_sum.h"
 #include "sched/sum_of_sums.h"
 
 namespace tuff::sched {
@@ -118,6 +119,8 @@ class Preparer {
         if (element_count(src[0]->shape) == 0) return filled(Scalar::of_int(n->dtype, 0), n->shape);
         return with_src(UOp(n), src);
       case Op::Reduce: return rewrite_reduce(n, src);
+      case Op::Scatter:
+        return element_count(src[1]->shape) == 0 ? src[0] : with_src(UOp(n), src);
       default: return with_src(UOp(n), fit_sources(*n, src));
     }
   }
@@ -198,6 +201,7 @@ class Preparer {
       case Op::Buffer:
       case Op::Contiguous:
       case Op::Copy:
+      case Op::Scatter:
       case Op::Assign: return src[0];
       default: return with_src(n, src);
     }
@@ -208,6 +212,9 @@ class Preparer {
     if (element_count(src[0]->shape) == 0)
       return filled(reduce_identity(arg.op, n->dtype), n->shape);
     const UOp whole = with_src(UOp(n), src);
+    if (whole->device && !steps_.skips(Step::ByIndex)) {
+      if (const UOp stored = scattered_sum(whole, target_of_(*whole->device))) return stored;
+    }
     if (const Node* inner = inner_sum(*n);
         inner && !steps_.skips(Step::OneSum) && used_once(n->src(0).get(), inner)) {
       if (const UOp both = one_sum(whole)) return both;

@@ -43,16 +43,9 @@ class Builder {
   }
 
   Kernel run() {
-    const Shape& shape = walked().shape;
+    if (spec_.part_step == PartStep::ByIndex) return run_by_index();
     std::vector<UOp> ranges;
-    for (const Dim& d : shape) {
-      if (d == 1) {
-        out_index_.push_back(index_const(0));
-      } else {
-        out_index_.push_back(range(d.uop(), next_range_++, AxisKind::Loop));
-        ranges.push_back(out_index_.back());
-      }
-    }
+    for (const Dim& d : walked().shape) add_loop(d, AxisKind::Loop, ranges);
     out_offset_ = simplify(stored_offset());
     std::vector<UOp> stores;
     UOp root_value;
@@ -73,6 +66,67 @@ class Builder {
   }
 
  private:
+  void add_loop(const Dim& d, AxisKind kind, std::vector<UOp>& ranges) {
+    if (d == 1) {
+      out_index_.push_back(index_const(0));
+    } else {
+      out_index_.push_back(range(d.uop(), next_range_++, kind));
+      ranges.push_back(out_index_.back());
+    }
+  }
+
+  // What a Scatter puts into its target, whose memory is there.
+  Kernel run_by_index() {
+    const Node& n = *plan_.nodes[spec_.root];
+    const auto& arg = n.get<ScatterArg>();
+    const auto axis = size_t(arg.axis);
+    const auto src = plan_.sources(spec_.root);
+    const bool ordered = arg.named == Named::Any;
+    const Shape& shape = n.src(1)->shape;
+    std::vector<UOp> ranges;
+    const UOp owner = owner_loop(ordered ? spec_.ordered.owners : 1, ranges);
+    for (size_t d = 0; d < shape.size(); d++) {
+      const bool along = ordered && d == axis;
+      add_loop(along ? spec_.ordered.count : shape[d], along ? AxisKind::Ordered : AxisKind::Loop,
+               ranges);
+    }
+    const UOp step = out_index_[axis];
+    if (ordered) out_index_[axis] = simplify(step + spec_.ordered.first.uop());
+    const UOp place = cast(value(src[2], out_index_, {}), DType::Index);
+    const UOp v = value(src[1], out_index_, {});
+    UOp gate = inside(place, n.shape[axis].uop());
+    IndexTuple to = out_index_;
+    // As where an element is picked (sched/pick.h): the offset stays within the buffer's bounds.
+    to[axis] = n.shape[axis].is_const() ? floormod(place, n.shape[axis].uop()) : place;
+    if (owner) gate = logical_and(gate, is_owned(place, owner, n.shape[axis].max()));
+    const UOp offset = simplify(flat_offset(n.shape, to));
+    const UOp memory = output_param(0);
+    UOp stored = v;
+    if (arg.op != Op::Assign) {
+      // Each iteration reads what the one before has stored, wherever the index comes from.
+      const bool again = ordered && step->op == Op::Range;
+      const UOp before = again ? make_after(memory, {step}) : memory;
+      stored = alu(arg.op, {make_load(make_index(before, offset, gate)), v});
+    }
+    const UOp target = make_index(memory, offset, gate);
+    kernel_.ast = drop_unused_arguments(sink({{make_end(make_store(target, stored), ranges)}}));
+    kernel_.ast = canonicalize(kernel_.ast);
+    return std::move(kernel_);
+  }
+  UOp owner_loop(int64_t owners, std::vector<UOp>& ranges) {
+    if (owners < 2) return {};
+    ranges.push_back(range(index_const(owners), next_range_++, AxisKind::Loop));
+    return ranges.back();
+  }
+  static UOp inside(const UOp& place, const UOp& extent) {
+    return logical_and(ge(place, index_const(0)), lt(place, extent));
+  }
+  UOp is_owned(const UOp& place, const UOp& owner, int64_t extent) const {
+    const int64_t run = (extent + spec_.ordered.owners - 1) / spec_.ordered.owners;
+    const UOp first = owner * run;
+    return logical_and(ge(place, first), lt(place, first + run));
+  }
+
   // What the root's loops walk.
   const Node& walked() const {
     return *plan_.nodes[part_ ? plan_.sources(spec_.root)[1] : spec_.root];
@@ -98,7 +152,7 @@ class Builder {
       const UOp offset = simplify(flat_offset(walked().shape, out_index_));
       return make_load(make_index(argument(spec_.value_slot, walked(), offset, {}), offset));
     }
-    if (n.op == Op::Contiguous || n.op == Op::Copy) return value(src[0], out_index_, {});
+    if (n.op == Op::Contiguous || n.op == Op::Copy || n.op == Op::Scatter) return value(src[0], out_index_, {});
     if (n.op == Op::Assign) return value(src[1], out_index_, {});
     return value(i, out_index_, {}, true);
   }
@@ -255,7 +309,7 @@ class Builder {
 
   UOp argument(int32_t slot, const Node& n, const UOp& offset, const UOp& gate) {
     if (slot == spec_.in_place_slot) {
-      if (offset == out_offset_ && !gate) {
+      if (out_offset_ && offset == out_offset_ && !gate) {
         kernel_.in_place = true;
         return output_param(0);
       }
@@ -295,6 +349,8 @@ class Builder {
   }
 
   void recognize_copy(const UOp& v) {
+    kernel_.leaves_as_is = kernel_.in_place && spec_.outputs.size() == 1 &&
+                           v == make_load(make_index(output_param(0), out_offset_));
     if (spec_.outputs.size() != 1 || v->op != Op::Load || kernel_.in_place || part_) return;
     const UOp& from = v->src(0);
     if (from->src_count != 2 || v->dtype != plan_.nodes[spec_.root]->dtype) return;

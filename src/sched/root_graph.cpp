@@ -66,7 +66,8 @@ bool RootGraph::may_absorb(uint32_t into, uint32_t p) const {
   const Node &a = *plan_.nodes[into], &b = *plan_.nodes[p];
   if (host[p] != p || host[into] != into || !reduces[p] || !streams[p]) return false;
   if (reduces[into] && !streams[into]) return false;
-  if (is_transfer(a) || a.op == Op::Assign || !(is_alu(b.op) || b.op == Op::Reduce)) return false;
+  if (is_transfer(a) || a.op == Op::Assign || a.op == Op::Scatter) return false;
+  if (!(is_alu(b.op) || b.op == Op::Reduce)) return false;
   if (!(a.shape == b.shape) || plan_.device_of(into) != plan_.device_of(p)) return false;
   if (plan_.stores_for[p] != kNone || plan_.stores_for[into] != kNone) return false;
   return !reaches_through_others(into, p);

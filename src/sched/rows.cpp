@@ -49,6 +49,7 @@ RowKernel row_kernel(const Call& c, uint32_t number) {
   }
   for (const Node* n : toposort(ast)) {
     k.nodes++;
+    if (is_ordered(n)) return k;
     if (n->op != Op::Reduce) continue;
     k.reduces = true;
     k.streams = k.streams && is_streamed(n, k.loops);

@@ -46,6 +46,7 @@ void add_circumstances(GraphKey& key, const StepChoice& steps, const TargetOf& t
     const Target& t = target_of(*d);
     key.tokens.push_back(t.max_buffers);
     key.tokens.push_back(t.max_binding_bytes);
+    key.tokens.push_back(t.max_loop_trips);
     key.tokens.push_back(t.cores * 2 + t.has_local);
     key.tokens.push_back(t.vector_bytes);
     key.tokens.push_back(t.shared_bytes);

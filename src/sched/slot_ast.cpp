@@ -20,7 +20,9 @@ UOp slot_ast(const Call& c) {
   return substitute(c.ast, renamed);
 }
 
-uint32_t slot_of(const UOp& index) { return uint32_t(index->src(0)->get<ParamArg>().slot); }
+uint32_t slot_of(const UOp& index) {
+  return uint32_t(without_after(index->src(0).get())->get<ParamArg>().slot);
+}
 
 Call call_of(const std::string& device, std::span<const UOp> ends) {
   Call call;

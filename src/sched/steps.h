@@ -10,15 +10,17 @@
 namespace tuff::sched {
 
 enum class Step : uint8_t {
-  OneSum,  // sum_of_sums.h
-  Parts,   // parts.h
-  Rows,    // rows.h
-  Keep,    // keep.h
-  Merge,   // merge.h
+  OneSum,   // sum_of_sums.h
+  ByIndex,  // scattered_sum.h
+  Parts,    // parts.h
+  Rows,     // rows.h
+  Keep,     // keep.h
+  Merge,    // merge.h
 };
-inline constexpr Step kSteps[] = {Step::OneSum, Step::Parts, Step::Rows, Step::Keep, Step::Merge};
+inline constexpr Step kSteps[] = {Step::OneSum, Step::ByIndex, Step::Parts,
+                                  Step::Rows,   Step::Keep,    Step::Merge};
 constexpr const char* name(Step s) {  // as TUFF_SKIP takes it
-  constexpr const char* names[] = {"one-sum", "parts", "rows", "keep", "merge"};
+  constexpr const char* names[] = {"one-sum", "by-index", "parts", "rows", "keep", "merge"};
   return names[size_t(s)];
 }
 

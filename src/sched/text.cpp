@@ -23,8 +23,9 @@ std::string slot_text(const Schedule& s, uint32_t slot) {
 std::string ranges_text(const UOp& n) {
   std::string out;
   for (const UOp& r : n->src().subspan(1)) {
-    out += fmt::format("{}r{}:{}", out.empty() ? "" : " ", r->get<RangeArg>().id,
-                       expression(r->src(0)));
+    const bool ordered = r->get<RangeArg>().kind == AxisKind::Ordered;
+    out += fmt::format("{}r{}:{}{}", out.empty() ? "" : " ", r->get<RangeArg>().id,
+                       expression(r->src(0)), ordered ? " in order" : "");
   }
   return out;
 }
@@ -61,7 +62,7 @@ class KernelText {
   std::string memory(const UOp& u) {
     if (u->op == Op::Param) return fmt::format("p{}", u->get<ParamArg>().slot);
     if (u->op == Op::Shared) return fmt::format("s{}", u->get<SharedArg>().number);
-    if (names_.emplace(u.get(), "").second) store(u->src(1));
+    if (u->src(1)->op == Op::End && names_.emplace(u.get(), "").second) store(u->src(1));
     return memory(u->src(0));
   }
 

@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/arith.h"
 #include "base/check.h"
 #include "engine/realize/capture.h"
 #include "tensor/impl.h"
 #include "tensor/order.h"
 #include "tensor/scans.h"
+#include "tensor/scatter.h"
 
 namespace tuff {
 
@@ -16,7 +18,7 @@ using detail::text;
 
 namespace {
 
-constexpr int64_t kComparedBins = 256;  // up to here every element is compared with every bin
+constexpr int64_t kLeastBlock = 256;  // of elements that are counted one after the other
 
 void require_waiting(const char* what) {
   if (engine::Capture::current())
@@ -26,22 +28,17 @@ void require_waiting(const char* what) {
         what);
 }
 
-// What stands beside each of 0..bins-1 in a vector of I32, added up; what is outside counts for
-// nothing.
+// What stands beside each of 0..bins-1 in a vector of positions, added up; what is outside counts
+// for nothing. In blocks of about as many elements as there are bins, which are added up at the
+// same time.
 Tensor sums_of_bins(const Tensor& bin, const Tensor& weights, int64_t bins) {
-  const Tensor each = counter(bins, 0, 2, bin.device());
-  const Tensor here = Tensor::where(bin.unsqueeze(0) == each, weights, weights.full_like(0));
-  return detail::own_sum("bincount", here, {1});
-}
-
-// How often each of 0..bins-1 stands in a vector of I32.
-Tensor counts_of_bins(const Tensor& bin, int64_t bins) {
-  if (bins <= kComparedBins) return sums_of_bins(bin, bin.full_like(1), bins);
-  const Tensor keys = detail::order_keys(bin);
-  const Tensor sorted = detail::taken(bin, detail::stable_order(keys)).contiguous();
-  const Tensor each = counter(bins + 1, 0, 1, bin.device());
-  const Tensor below = detail::count_before(sorted, each, false).contiguous();
-  return below.narrow(0, 1, bins) - below.narrow(0, 0, bins);
+  const int64_t n = bin.size(0), length = std::max(bins, kLeastBlock), blocks = ceil_div(n, length);
+  const Sizes cut{blocks, length};
+  const std::vector<int64_t> rest{0, blocks * length - n};
+  const Tensor none = Tensor::zeros({blocks, bins}, {weights.dtype(), weights.device()});
+  const Tensor sums = detail::scattered(none, weights.pad(rest).reshape(cut),
+                                        bin.pad(rest, -1).reshape(cut), 1, ir::Op::Add);
+  return detail::own_sum("bincount", sums, {0});
 }
 
 // How many counts a vector asks for.
@@ -114,7 +111,8 @@ Tensor TensorSorting::bucketize(const Tensor& boundaries, bool right) const {
 
 Tensor TensorSorting::bincount(int64_t minlength) const {
   const int64_t bins = bins_of(self(this), minlength);
-  return counts_of_bins(self(this).cast(DType::I32), bins);
+  const Tensor bin = self(this).cast(DType::I32);
+  return sums_of_bins(bin, bin.full_like(1), bins);
 }
 Tensor TensorSorting::bincount(const Tensor& weights, int64_t minlength) const {
   const Tensor& x = self(this);
@@ -149,7 +147,7 @@ Tensor TensorSorting::histc(int64_t bins, double min, double max) const {
     const Tensor part = detail::count_before(ends.contiguous(), x, true);
     const Tensor inside = (x >= low) & (x <= high);
     const Tensor bin = Tensor::where(inside, part.clamp({}, bins - 1), -1);
-    return counts_of_bins(bin.contiguous(), bins).cast(x.dtype());
+    return sums_of_bins(bin, bin.full_like(1), bins).cast(x.dtype());
   });
 }
 

@@ -9,6 +9,7 @@
 #include "engine/realize/capture.h"
 #include "tensor/impl.h"
 #include "tensor/indexed.h"
+#include "tensor/scatter.h"
 
 namespace tuff {
 
@@ -114,20 +115,21 @@ Tensor fitted(const Tensor& value, const Sizes& sizes) {
   return value.reshape(Sizes(own.begin() + ptrdiff_t(extra), own.end())).expand(sizes);
 }
 
-// The value at the places that integer tensors name, the last of equal ones.
-Tensor put_at_places(const detail::Indexed& r, const Tensor& value) {
+// The value at the places that integer tensors name, the last of equal ones, or all of them added
+// to what is there.
+Tensor put_at_places(const detail::Indexed& r, const Tensor& value, bool accumulate,
+                     ir::Named named) {
   const detail::Neighbours n = detail::side_by_side(r);
   const Tensor x = r.x.permute(n.order);
   const detail::Places p = detail::places_of(x, r.at, n.first);
   const Tensor given = fitted(value, p.sizes);
   if (p.count == 0 || r.x.numel() == 0) return r.x;
-  const Tensor place = p.linear.reshape({1, p.count}), at = counter(p.extent, 0, 2, x.device());
-  const Tensor last =
-      Tensor::where(place == at, counter(p.count, 1, 2, x.device()), -1).max({1});  // (extent)
-  const Tensor put = detail::rows_at(given.reshape({p.before, p.count, p.after}), 1, last);
+  const Sizes stored{p.before, p.count, p.after};
+  const Tensor place = p.linear.reshape({1, p.count, 1}).expand(stored);
   const Tensor old = x.reshape({p.before, p.extent, p.after});
-  const Tensor out =
-      Tensor::where((last >= 0).reshape({1, p.extent, 1}), put, old).reshape(x.sizes());
+  const Tensor out = detail::scattered(old, given.reshape(stored), place, 1,
+                                       accumulate ? ir::Op::Add : ir::Op::Assign, named)
+                         .reshape(x.sizes());
   Axes back(n.order.size());
   for (size_t i = 0; i < back.size(); i++) back[size_t(n.order[i])] = int64_t(i);
   return out.permute(back);
@@ -163,7 +165,8 @@ std::optional<OneMask> one_mask(const Tensor& x, const std::vector<Index>& indic
 }
 
 // Where a value is the same for all that a mask picks, their number is not needed.
-std::optional<Tensor> put_under_mask(const Tensor& region, const OneMask& m, const Tensor& value) {
+std::optional<Tensor> put_under_mask(const Tensor& region, const OneMask& m, const Tensor& value,
+                                     bool accumulate) {
   detail::require_mask("index_put", region, m.axis, m.mask);
   const int64_t k = m.mask.dim(), behind = region.dim() - m.axis - k;
   const int64_t along = value.dim() - behind - 1;  // the value's axis of picked elements
@@ -174,8 +177,8 @@ std::optional<Tensor> put_under_mask(const Tensor& region, const OneMask& m, con
   }
   Sizes mask_sizes = m.mask.sizes();
   mask_sizes.insert(mask_sizes.end(), size_t(behind), 1);
-  return Tensor::where(m.mask.reshape(mask_sizes), fitted(value.reshape(sizes), region.sizes()),
-                       region);
+  const Tensor wide = fitted(value.reshape(sizes), region.sizes());
+  return Tensor::where(m.mask.reshape(mask_sizes), accumulate ? region + wide : wide, region);
 }
 
 }  // namespace
@@ -217,7 +220,9 @@ namespace {
 
 // Nothing where indices pick nothing.
 std::optional<PutPart> part_to_put(const Tensor& x, const std::vector<Index>& indices,
-                                   const Tensor& given) {
+                                   const Tensor& given, bool accumulate) {
+  if (accumulate && x.dtype() == DType::Bool)
+    fail<InvalidArgument>("index_put: bools have no sum: cast() them");
   detail::require_numbers("index_put", x.sizes());
   detail::require_same_device("index_put", x, given);
   const Tensor value = given.cast(x.dtype());
@@ -226,8 +231,8 @@ std::optional<PutPart> part_to_put(const Tensor& x, const std::vector<Index>& in
   const bool moved = m && m->axis > 0 && value.dim() > 0 && detail::positions_apart(indices);
   if (m && !moved) {
     const Tensor region = detail::apply_basic("index_put", x, m->others).x;
-    if (const std::optional<Tensor> put = put_under_mask(region, *m, value))
-      return part_to_put(x, m->others, *put);
+    if (const std::optional<Tensor> put = put_under_mask(region, *m, value, accumulate))
+      return part_to_put(x, m->others, *put, false);
   }
   const detail::Indexed r = detail::apply_basic("index_put", x, indices);
   const std::vector<AxisSlice> parts = slices_of(x, indices, consumed);
@@ -235,10 +240,14 @@ std::optional<PutPart> part_to_put(const Tensor& x, const std::vector<Index>& in
     if (r.at.empty())
       fitted(value, r.x.sizes());
     else
-      put_at_places(r, value);  // refuses a value that does not fit
+      put_at_places(r, value, accumulate, ir::Named::Any);  // refuses a value that does not fit
     return {};
   }
-  const Tensor region = r.at.empty() ? fitted(value, r.x.sizes()) : put_at_places(r, value);
+  // A mask alone names no element twice.
+  const ir::Named named = m ? ir::Named::Once : ir::Named::Any;
+  Tensor region = r.at.empty() ? fitted(value, r.x.sizes())
+                               : put_at_places(r, value, accumulate, named);
+  if (accumulate && r.at.empty()) region = r.x + region;
   Sizes whole;
   for (const AxisSlice& p : parts) whole.push_back(p.count);
   return put_back(x, region.reshape(whole), parts);
@@ -253,14 +262,15 @@ ir::Pairs pairs_of(const PutPart& p) {
 
 }  // namespace
 
-Tensor Tensor::index_put(const std::vector<Index>& indices, const Tensor& value) const {
-  const std::optional<PutPart> p = part_to_put(*this, indices, value);
+Tensor Tensor::index_put(const std::vector<Index>& indices, const Tensor& value,
+                         bool accumulate) const {
+  const std::optional<PutPart> p = part_to_put(*this, indices, value, accumulate);
   if (!p) return *this;
   return detail::derive(*this, ir::put(uop(*this), pairs_of(*p), uop(p->value)));
 }
 
-Tensor Tensor::index_put(const std::vector<Index>& indices, Number value) const {
-  return index_put(indices, full({}, value, {dtype(), device()}));
+Tensor Tensor::index_put(const std::vector<Index>& indices, Number value, bool accumulate) const {
+  return index_put(indices, full({}, value, {dtype(), device()}), accumulate);
 }
 
 namespace {
@@ -298,10 +308,11 @@ Tensor& detail::overwrite(const char* what, Tensor& x, const Tensor& value) {
   return x;
 }
 
-Tensor& Tensor::index_put_(const std::vector<Index>& indices, const Tensor& value) {
+Tensor& Tensor::index_put_(const std::vector<Index>& indices, const Tensor& value,
+                           bool accumulate) {
   detail::require_no_gradient("index_put_", *this,
                               "use index_put(), or hold a NoGradGuard to write it");
-  const std::optional<PutPart> p = part_to_put(*this, indices, value);
+  const std::optional<PutPart> p = part_to_put(*this, indices, value, accumulate);
   if (!p) return *this;
   if (!is_in_memory(*this)) {
     // What it is built of is let go before it is replaced.
@@ -316,8 +327,8 @@ Tensor& Tensor::index_put_(const std::vector<Index>& indices, const Tensor& valu
   return *this;
 }
 
-Tensor& Tensor::index_put_(const std::vector<Index>& indices, Number value) {
-  return index_put_(indices, full({}, value, {dtype(), device()}));
+Tensor& Tensor::index_put_(const std::vector<Index>& indices, Number value, bool accumulate) {
+  return index_put_(indices, full({}, value, {dtype(), device()}), accumulate);
 }
 
 }  // namespace tuff

@@ -40,6 +40,9 @@ struct Places {
 };
 Places places_of(const Tensor& x, const std::vector<Tensor>& at, int64_t first);
 
+// Positions on an axis of n elements, those from its end as well, from its start; -1: outside.
+Tensor from_start(const Tensor& index, const Size& n);
+
 // Rows of one axis; what is outside of it picks zeros.
 Tensor rows_at(const Tensor& x, int64_t d, const Tensor& index);
 

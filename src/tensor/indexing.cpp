@@ -50,15 +50,14 @@ Tensor hits(const Tensor& index, const Size& n) {
   return at == counter(n, at.dim() - 1, at.dim(), index.device()).cast(at.dtype());
 }
 
-// Positions from the end are negative; what is outside either way becomes -1.
-Tensor from_start(const Tensor& index, const Size& n) {
+}  // namespace
+
+Tensor detail::from_start(const Tensor& index, const Size& n) {
   const Tensor at = as_positions(index, n);
   const DType t = detail::position_dtype(n);
   if (is_unsigned(at.dtype())) return Tensor::where(at < n, at.cast(t), -1);
   return Tensor::where((at >= 0 - n) & (at < n), Tensor::where(at < 0, at + n, at), -1).cast(t);
 }
-
-}  // namespace
 
 detail::Places detail::places_of(const Tensor& x, const std::vector<Tensor>& at, int64_t first) {
   const Sizes own = x.sizes();

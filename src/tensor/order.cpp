@@ -12,6 +12,8 @@
 #include "base/arith.h"
 #include "base/check.h"
 #include "tensor/impl.h"
+#include "tensor/scans.h"
+#include "tensor/scatter.h"
 
 namespace tuff {
 
@@ -157,6 +159,32 @@ Tensor detail::order_keys(const Tensor& x, bool descending) {
   return descending ? ~keys : keys;
 }
 
+//RADIX-BEGIN
+namespace {
+Tensor radix_order(const Tensor& given) {
+  constexpr int64_t B = 128;
+  const int64_t rows = given.size(0), n = given.size(1), blocks = ceil_div(n, B), total = blocks * B;
+  Tensor keys = given.pad({0, total - n}, uint64_t(-1)).contiguous();
+  Tensor order = counter(total, 1, 2, given.device()).expand({rows, total});
+  const int bits = size_bytes(given.dtype()) == 8 ? 64 : 32;
+  for (int shift = 0; shift < bits; shift += 4) {
+    const Tensor digit = ((keys >> shift) & 15).cast(DType::I32).reshape({rows, blocks, B}).contiguous();
+    const Tensor each = counter(16, 2, 4, given.device());
+    const Tensor counts = detail::own_sum("sort", (digit.unsqueeze(-2) == each).cast(DType::I32), {-1});
+    const Tensor lined = counts.transpose(1, 2).reshape({rows, 16 * blocks}).contiguous();
+    const Tensor before = (detail::running(ir::Op::Add, lined, 1) - lined).contiguous();
+    const Tensor i = counter(B, 2, 4, given.device()), j = counter(B, 3, 4, given.device());
+    const Tensor rank = number_of((digit.unsqueeze(-1) == digit.unsqueeze(-2)) & (j < i));
+    const Tensor block = counter(blocks, 1, 3, given.device());
+    const Tensor base = taken(before, (digit * blocks + block).reshape({rows, total}));
+    const Tensor place = (base + rank.reshape({rows, total})).contiguous();
+    keys = detail::scattered(keys.full_like(0), keys, place, 1, ir::Op::Assign, ir::Named::All);
+    order = detail::scattered(Tensor::zeros({rows, total}, {DType::I32, given.device()}), order, place, 1, ir::Op::Assign, ir::Named::All);
+  }
+  return order.narrow(1, 0, n);
+}
+}
+//RADIX-END
 Tensor detail::stable_order(const Tensor& keys) {
   require_numbers("sort", keys.sizes());
   return first_in_order(keys, keys.size(-1));
@@ -169,6 +197,7 @@ Tensor detail::first_in_order(const Tensor& keys, int64_t count) {
   if (keys.numel() == 0 || count == 0 || n == 1)
     return Tensor::zeros(sizes, {position_dtype(n), keys.device()});
   if (n <= kCounted) return order_by_counting(keys).narrow(-1, 0, count).contiguous();
+  if (getenv("RADIX")) return radix_order(keys.reshape({-1, n})).narrow(1, 0, count).reshape(sizes);
   Runs r = blocks_of(keys.reshape({-1, n}));
   while (r.length < r.total) merge_pairs(r, count);
   return r.order.narrow(1, 0, count).reshape(sizes);
@@ -189,7 +218,10 @@ Tensor detail::count_before(const Tensor& sorted, const Tensor& values, bool rig
 }
 
 Tensor detail::inverse_order(const Tensor& order) {
-  return stable_order(order.cast(size_bytes(order.dtype()) == 8 ? DType::U64 : DType::U32));
+  const Tensor here = counter(order.size(-1), order.dim() - 1, order.dim(), order.device());
+  const Tensor nowhere = Tensor::zeros(order.sizes(), {here.dtype(), order.device()});
+  return scattered(nowhere, here.expand(order.sizes()), order, order.dim() - 1, ir::Op::Assign,
+                   ir::Named::All);
 }
 
 }  // namespace tuff

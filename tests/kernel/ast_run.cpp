@@ -39,9 +39,11 @@ Buffers random_buffers(const UOp& ast, uint32_t seed) {
 void run_ast(const UOp& ast, Buffers& buffers) {
   Buffers before = buffers;
   run_direct(ast, [&](const Node& index, int64_t element, bool write) {
-    const ParamArg& p = index.src(0)->get<ParamArg>();
+    const Node* memory = without_after(index.src(0).get());
+    const ParamArg& p = memory->get<ParamArg>();
     TUFF_CHECK(element >= 0 && element < p.count, "offset {} of {}", element, p.count);
-    Buffers& all = write ? buffers : before;
+    // What is loaded after iterations in their order is what these have stored.
+    Buffers& all = write || memory != index.src(0).get() ? buffers : before;
     return all[size_t(p.slot)].data() + size_t(element) * size_bytes(index.dtype);
   });
 }

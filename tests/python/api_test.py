@@ -9,9 +9,9 @@ import tuff
 
 FOLDER = pathlib.Path(sys.argv[1])
 BASES = {"TensorMath": "Tensor", "TensorViews": "Tensor", "TensorProducts": "Tensor", "TensorStatistics": "Tensor",
-         "TensorSorting": "Tensor", "TensorWrites": "Tensor"}
+         "TensorSorting": "Tensor", "TensorScatter": "Tensor", "TensorWrites": "Tensor"}
 HEADERS = {"tensor.h": tuff, "tensor_math.h": tuff, "tensor_views.h": tuff, "tensor_products.h": tuff,
-           "tensor_statistics.h": tuff, "tensor_sorting.h": tuff, "tensor_writes.h": tuff,
+           "tensor_statistics.h": tuff, "tensor_sorting.h": tuff, "tensor_scatter.h": tuff, "tensor_writes.h": tuff,
            "jit.h": tuff, "io.h": tuff, "dtype.h": tuff,
            "module.h": tuff.nn, "layers.h": tuff.nn, "recurrent.h": tuff.nn, "transformer.h": tuff.nn,
            "optimizer.h": tuff.optim, "optim.h": tuff.optim, "schedules.h": tuff.optim}

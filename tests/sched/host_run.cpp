@@ -24,7 +24,7 @@ Scalar meaning(const Node& n, std::span<const Scalar> src) {
 }
 
 // What is loaded is what was there before the kernel: it stores where it has loaded already, or
-// where it never does.
+// where it never does. What is loaded after iterations in their order is what these have stored.
 void run_kernel(const Schedule& s, const Call& call, const std::vector<std::byte*>& memory) {
   std::vector<Bytes> before;  // of outputs
   for (uint32_t a = 0; a < call.output_count; a++) {
@@ -32,7 +32,8 @@ void run_kernel(const Schedule& s, const Call& call, const std::vector<std::byte
     before.emplace_back(memory[a], memory[a] + b.size_bytes());
   }
   run_direct(call.ast, [&](const Node& index, int64_t element, bool write) {
-    const ParamArg& p = index.src(0)->get<ParamArg>();
+    const Node& memory_of = *without_after(index.src(0).get());
+    const ParamArg& p = memory_of.get<ParamArg>();
     TUFF_CHECK(size_t(p.slot) < call.args.size(), "param {} has no argument", p.slot);
     const BufferSlot& slot = s.buffers[call.args[p.slot]];
     const bool is_output = uint32_t(p.slot) < call.output_count;
@@ -41,7 +42,8 @@ void run_kernel(const Schedule& s, const Call& call, const std::vector<std::byte
                "param {} does not fit its buffer", p.slot);
     TUFF_CHECK(element >= 0 && element < slot.count, "offset {} outside buffer of {}", element,
                slot.count);
-    std::byte* from = !write && is_output ? before[p.slot].data() : memory[p.slot];
+    const bool is_before = !write && is_output && &memory_of == index.src(0).get();
+    std::byte* from = is_before ? before[p.slot].data() : memory[p.slot];
     return from + element * int64_t(size_bytes(slot.dtype));
   });
 }
@@ -166,6 +168,21 @@ Values assigned(const Node& n, const Values& target, const Values& value) {
   return out;
 }
 
+Values scattered(const Node& n, const Values& target, const Values& value, const Values& index) {
+  const ScatterArg& arg = n.get<ScatterArg>();
+  const auto axis = size_t(arg.axis);
+  Values out = target;
+  for (size_t i = 0; i < value.size(); i++) {
+    std::vector<int64_t> at = unravel(int64_t(i), n.src(1)->shape);
+    at[axis] = index[i].as_int();
+    if (at[axis] < 0 || at[axis] >= n.shape[axis].max()) continue;
+    Scalar& to = out[size_t(ravel(at, n.shape))];
+    const Scalar pair[2] = {to, value[i]};
+    to = arg.op == Op::Assign ? value[i] : eval_scalar(arg.op, n.dtype, pair);
+  }
+  return out;
+}
+
 }  // namespace
 
 const Values& TensorEvaluator::eval(const UOp& root) {
@@ -180,6 +197,7 @@ Values TensorEvaluator::compute(const Node& n) {
   if (n.op == Op::Const) return {n.get<Scalar>()};
   if (n.op == Op::Buffer) return contents_.at(n.get<Ref<Storage>>()->id);
   if (n.op == Op::Assign) return assigned(n, src(0), src(1));
+  if (n.op == Op::Scatter) return scattered(n, src(0), src(1), src(2));
   if (n.op == Op::Iota) {
     Values out;
     for (int64_t i = 0; i < element_count(n.shape); i++) out.push_back(Scalar::of_int(n.dtype, i));

@@ -76,8 +76,10 @@ uint64_t expected_ns(const kernel::Estimate& e, const Target& t) {
 bool stores_part(const ir::UOp& ast, int32_t slot) {
   int64_t left = 0;
   for (const ir::UOp& end : ast->src()) {
-    const ir::UOp& memory = end->src(0)->src(0)->src(0);
+    const ir::UOp& place = end->src(0)->src(0);
+    const ir::UOp& memory = place->src(0);
     if (memory->op != ir::Op::Param || memory->get<ir::ParamArg>().slot != slot) continue;
+    if (place->src_count > 2) return true;
     int64_t stored = 1;
     for (const ir::UOp& r : end->src().subspan(1)) stored *= r->src(0)->max;
     left = memory->get<ir::ParamArg>().count - stored;

@@ -16,7 +16,7 @@ using RangeMask = uint64_t;  // bit i: RangeDeps::ranges()[i]
 
 using ir::is_lane;
 inline bool is_loop(ir::AxisKind k) {
-  return k == ir::AxisKind::Loop || k == ir::AxisKind::Reduce;
+  return k == ir::AxisKind::Loop || k == ir::AxisKind::Reduce || k == ir::AxisKind::Ordered;
 }
 inline bool is_launch(ir::AxisKind k) { return !is_lane(k) && !is_loop(k); }
 inline ir::AxisKind kind_of(const ir::Node* range) { return range->get<ir::RangeArg>().kind; }

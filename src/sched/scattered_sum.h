@@ -1,0 +1,20 @@
+// A sum over a comparison with a counter along another axis, as gradients of gather and embedding
+// spell it, walks all that may come to each place; stored by index, what comes to it alone. Called
+// by prepare(). Works on the tensor floor alone.
+#pragma once
+
+#include "base/target.h"
+#include "ir/uop.h"
+
+namespace tuff::sched {
+
+// Invocations that go through a Scatter's value in order, for each lane of a device: they wait for
+// memory beside each other.
+inline constexpr int64_t kWalkersPerLane = 4;
+
+// sum over k of where(index[k] == n, value[k, w], 0) as zeros (n, w), to which value[k, w] is added
+// at index[k], in the order of k; null where the sum is another one, or the target is better off
+// with it.
+ir::UOp scattered_sum(const ir::UOp& sum, const Target& target);
+
+}  // namespace tuff::sched
