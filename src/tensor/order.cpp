@@ -23,6 +23,8 @@ using detail::taken;
 namespace {
 
 constexpr int64_t kCounted = 128;  // axes up to here, and the blocks of longer ones; a power of two
+constexpr int64_t kGroup = 64;     // neighbours that search together in long runs; divides kCounted
+static const int64_t kSearched = getenv("DIRECT") ? atoll(getenv("DIRECT")) : 1024;   // the longest runs that each element searches all of
 
 Tensor number_of(const Tensor& condition) {
   return detail::own_sum("sort", condition.cast(DType::I32), {-1});
@@ -81,11 +83,22 @@ Tensor split(const Runs& r, const InPair& p, const Tensor& low, const Tensor& hi
 }
 
 // Where the elements at these positions come from when each pair of runs is merged; of equal ones
-// the first run's first.
+// the first run's first. The positions are whole groups of neighbours: in long runs the first of
+// each group searches all of them, and the others from there on.
 Tensor merged(const Runs& r, const Tensor& position) {
+  const int64_t rows = r.keys.size(0), m = position.size(1);
   const InPair p = in_pair(r, position);
-  const Tensor low = p.low.expand({r.keys.size(0), position.size(1)});
-  const Tensor count = split(r, p, low, p.high, r.length);
+  Tensor count;
+  if (r.length <= kSearched) {
+    count = split(r, p, p.low.expand({rows, m}), p.high, r.length);
+  } else {
+    const int64_t groups = m / kGroup;
+    const InPair f = in_pair(r, position.reshape({1, groups, kGroup}).select(2, 0));
+    const Tensor found = split(r, f, f.low.expand({rows, groups}), f.high, r.length).contiguous();
+    const Tensor least = found.unsqueeze(-1).expand({rows, groups, kGroup}).reshape({rows, m});
+    const Tensor most = least + (position & (kGroup - 1));
+    count = split(r, p, p.low.maximum(least), p.high.minimum(most), kGroup - 1);
+  }
   const Tensor of_first = p.first + count, of_second = p.second + p.at - count;
   const Tensor first_is_due = taken(r.keys, of_first) <= taken(r.keys, of_second),
                second_is_over = p.at - count >= p.second_size;
