@@ -35,7 +35,7 @@ bool repeats(const Node& n) {
 
 namespace {
 
-constexpr uint32_t kMaxDepth = 100;         // of one kernel's expression; rangeify recurses over it
+constexpr uint32_t kMaxDepth = 200;         // of one kernel's expression; rangeify recurses over it
 constexpr uint32_t kTranscendental = 5;     // in the costs of ops.def
 constexpr uint32_t kMemoryPerElement = 10;  // one full-sized load or store
 constexpr uint32_t kFreeWhenRepeated = 2;
@@ -140,11 +140,13 @@ class Planner {
     find_picks();
   }
 
-  // Where nothing else reads what stands between the sum and its index.
+  // Where nothing else reads what stands between the sum and its index. On a CPU the steps of a
+  // search are a kernel each, whose vectors load by index: one kernel of all steps branches.
   void find_picks() {
     picked_by_.assign(p_.nodes.size(), UINT32_MAX);
     inside_pick_.assign(p_.nodes.size(), 0);
     for (uint32_t i = 0; i < p_.nodes.size(); i++) {
+      if (!p_.device[i] || !target_of_(*p_.device[i]).has_local) continue;
       const std::optional<ElementPick> pick = element_pick(node(i));
       if (!pick) continue;
       const bool alone = std::ranges::all_of(pick->inner, [&](const Node* n) {

@@ -98,7 +98,7 @@ class Builder {
     IndexTuple to = out_index_;
     // As where an element is picked (sched/pick.h): the offset stays within the buffer's bounds.
     to[axis] = n.shape[axis].is_const() ? floormod(place, n.shape[axis].uop()) : place;
-    if (owner) gate = logical_and(gate, is_owned(place, owner, n.shape[axis].max()));
+    if (owner) gate = logical_and(gate, is_owned(to[axis], owner, n.shape[axis].max()));
     const UOp offset = simplify(flat_offset(n.shape, to));
     const UOp memory = output_param(0);
     UOp stored = v;

@@ -30,16 +30,14 @@ Tensor number_of(const Tensor& condition) {
   return detail::own_sum("sort", condition.cast(DType::I32), {-1});
 }
 
-// Of the last axis, n * n comparisons.
+// Of the last axis: the place of each element by n * n comparisons.
 Tensor order_by_counting(const Tensor& keys) {
   const Size n = keys.size(-1);
   const int64_t rank = keys.dim() + 1;
   const Tensor i = counter(n, rank - 2, rank, keys.device()),
                j = counter(n, rank - 1, rank, keys.device());
   const Tensor own = keys.unsqueeze(-1), other = keys.unsqueeze(-2);
-  const Tensor places = number_of((other < own) | ((other == own) & (j < i))).contiguous();
-  const Tensor here = places.unsqueeze(-2) == i;
-  return detail::own_sum("sort", Tensor::where(here, j, 0), {-1});
+  return detail::inverse_order(number_of((other < own) | ((other == own) & (j < i))).contiguous());
 }
 
 // Sorted runs of `length` elements, a power of two, along the last axis of (rows, total); the last
@@ -209,7 +207,7 @@ Tensor detail::first_in_order(const Tensor& keys, int64_t count) {
   const int64_t n = std::exchange(sizes.back(), count);
   if (keys.numel() == 0 || count == 0 || n == 1)
     return Tensor::zeros(sizes, {position_dtype(n), keys.device()});
-  if (n <= kCounted) return order_by_counting(keys).narrow(-1, 0, count).contiguous();
+  if (n <= kCounted) return order_by_counting(keys).narrow(-1, 0, count);
   if (getenv("RADIX")) return radix_order(keys.reshape({-1, n})).narrow(1, 0, count).reshape(sizes);
   Runs r = blocks_of(keys.reshape({-1, n}));
   while (r.length < r.total) merge_pairs(r, count);

@@ -194,10 +194,20 @@ TEST(Fusion, LoadsByLoadedIndexesAreOneKernel) {
     const UOp less = alu(Op::CmpLt, {gather_elements(memory, further), constant(DType::I32, 3)});
     at = where(less, further, at);
   }
-  const std::string t = text({at});
-  EXPECT_EQ(kernel_count(*scheduled({at})), 1) << t;
-  EXPECT_EQ(t.find("reduce"), std::string::npos) << t;
+  Target gpu = host_target("CPU");
+  gpu.has_local = true;
+  const TargetOf target_of = [&](const std::string&) -> const Target& { return gpu; };
+  const auto linear = schedule(std::vector<UOp>{at}, target_of).schedule;
+  EXPECT_EQ(kernel_count(*linear), 1) << to_text(*linear);
+  EXPECT_EQ(to_text(*linear).find("reduce"), std::string::npos) << to_text(*linear);
+  EXPECT_GT(kernel_count(*scheduled({at})), 1);
   expect_meaning({at}, 0);
+}
+
+// However few they are and however much they choose from.
+TEST(Fusion, LoadsHaveNoParts) {
+  const UOp picked = gather_elements(host_buffer({1 << 20}), host_buffer({3}, DType::I32));
+  EXPECT_EQ(kernel_count(*scheduled({picked})), 1);
 }
 
 TEST(Fusion, SumsOfWhatIsPickedByASumAreApart) {
