@@ -2,7 +2,8 @@
 // Longer ones in blocks that are counted, which are then merged in pairs: an element of the result
 // finds by binary search how many elements of either run stand before it (merge path: Odeh, Green,
 // Mwassi, Shmueli and Birk, 2012), so that each pass reads and writes in order and has as many
-// independent parts as there are elements.
+// independent parts as there are elements. The longest ones by digits (LSD radix sort, as Satish,
+// Harris and Garland, 2009, split it into blocks).
 #include "tensor/order.h"
 
 #include <algorithm>
@@ -24,7 +25,9 @@ namespace {
 
 constexpr int64_t kCounted = 128;  // axes up to here, and the blocks of longer ones; a power of two
 constexpr int64_t kGroup = 64;     // neighbours that search together in long runs; divides kCounted
-static const int64_t kSearched = getenv("DIRECT") ? atoll(getenv("DIRECT")) : 1024;   // the longest runs that each element searches all of
+constexpr int64_t kSearched = 1024;  // the longest runs that each element searches all of
+constexpr int64_t kRadix = int64_t(1) << 17;  // axes from here on are sorted by digits of 32 bits
+constexpr int kDigitBits = 4;
 
 Tensor number_of(const Tensor& condition) {
   return detail::own_sum("sort", condition.cast(DType::I32), {-1});
@@ -130,6 +133,47 @@ void merge_pairs(Runs& r, int64_t count) {
   if (!drops) r.length = pair;
 }
 
+Tensor order_by_merging(const Tensor& keys, int64_t count) {
+  Runs r = blocks_of(keys);
+  while (r.length < r.total) merge_pairs(r, count);
+  return r.order;
+}
+
+// Where blocks of digits (rows, blocks, kCounted) go when all of a row is sorted by them, equal
+// ones as they stand: behind what is lower, the same in earlier blocks, the same before them.
+Tensor places_by_digit(const Tensor& digit) {
+  const int64_t rows = digit.size(0), blocks = digit.size(1), digits = int64_t(1) << kDigitBits;
+  const std::string device = digit.device();
+  const Tensor each = counter(digits, 2, 4, device), block = counter(blocks, 1, 3, device),
+               i = counter(kCounted, 2, 4, device), j = counter(kCounted, 3, 4, device);
+  const Tensor counts = number_of(digit.unsqueeze(-2) == each).transpose(1, 2);
+  const Tensor in_line = counts.reshape({rows, digits * blocks}).contiguous();
+  const Tensor before = (detail::running(ir::Op::Add, in_line, 1) - in_line).contiguous();
+  const Tensor in_block = number_of((digit.unsqueeze(-1) == digit.unsqueeze(-2)) & (j < i));
+  const Sizes flat{rows, blocks * kCounted};
+  const Tensor first = taken(before, (digit * blocks + block).reshape(flat));
+  return (first + in_block.reshape(flat)).contiguous();
+}
+
+// From the lowest digit on, each of which keeps the order of the ones before it.
+Tensor order_by_digits(const Tensor& given) {
+  const int64_t rows = given.size(0), n = given.size(1), blocks = ceil_div(n, kCounted);
+  const Sizes flat{rows, blocks * kCounted};
+  Tensor keys = given.pad({0, blocks * kCounted - n}, uint64_t(-1)).contiguous();
+  Tensor order = counter(blocks * kCounted, 1, 2, given.device()).expand(flat);
+  const auto put = [](const Tensor& x, const Tensor& places) {
+    return detail::scattered(x.full_like(0), x, places, 1, ir::Op::Assign, ir::Named::All);
+  };
+  for (int shift = 0; shift < 8 * int(size_bytes(given.dtype())); shift += kDigitBits) {
+    const Tensor digit = ((keys >> shift) & ((1 << kDigitBits) - 1)).cast(DType::I32);
+    const Tensor places =
+        places_by_digit(digit.reshape({rows, blocks, kCounted}).contiguous());
+    keys = put(keys, places);
+    order = put(order, places);
+  }
+  return order;
+}
+
 }  // namespace
 
 Tensor detail::taken(const Tensor& x, const Tensor& at) {
@@ -170,32 +214,6 @@ Tensor detail::order_keys(const Tensor& x, bool descending) {
   return descending ? ~keys : keys;
 }
 
-//RADIX-BEGIN
-namespace {
-Tensor radix_order(const Tensor& given) {
-  constexpr int64_t B = 128;
-  const int64_t rows = given.size(0), n = given.size(1), blocks = ceil_div(n, B), total = blocks * B;
-  Tensor keys = given.pad({0, total - n}, uint64_t(-1)).contiguous();
-  Tensor order = counter(total, 1, 2, given.device()).expand({rows, total});
-  const int bits = size_bytes(given.dtype()) == 8 ? 64 : 32;
-  for (int shift = 0; shift < bits; shift += 4) {
-    const Tensor digit = ((keys >> shift) & 15).cast(DType::I32).reshape({rows, blocks, B}).contiguous();
-    const Tensor each = counter(16, 2, 4, given.device());
-    const Tensor counts = detail::own_sum("sort", (digit.unsqueeze(-2) == each).cast(DType::I32), {-1});
-    const Tensor lined = counts.transpose(1, 2).reshape({rows, 16 * blocks}).contiguous();
-    const Tensor before = (detail::running(ir::Op::Add, lined, 1) - lined).contiguous();
-    const Tensor i = counter(B, 2, 4, given.device()), j = counter(B, 3, 4, given.device());
-    const Tensor rank = number_of((digit.unsqueeze(-1) == digit.unsqueeze(-2)) & (j < i));
-    const Tensor block = counter(blocks, 1, 3, given.device());
-    const Tensor base = taken(before, (digit * blocks + block).reshape({rows, total}));
-    const Tensor place = (base + rank.reshape({rows, total})).contiguous();
-    keys = detail::scattered(keys.full_like(0), keys, place, 1, ir::Op::Assign, ir::Named::All);
-    order = detail::scattered(Tensor::zeros({rows, total}, {DType::I32, given.device()}), order, place, 1, ir::Op::Assign, ir::Named::All);
-  }
-  return order.narrow(1, 0, n);
-}
-}
-//RADIX-END
 Tensor detail::stable_order(const Tensor& keys) {
   require_numbers("sort", keys.sizes());
   return first_in_order(keys, keys.size(-1));
@@ -208,10 +226,10 @@ Tensor detail::first_in_order(const Tensor& keys, int64_t count) {
   if (keys.numel() == 0 || count == 0 || n == 1)
     return Tensor::zeros(sizes, {position_dtype(n), keys.device()});
   if (n <= kCounted) return order_by_counting(keys).narrow(-1, 0, count);
-  if (getenv("RADIX")) return radix_order(keys.reshape({-1, n})).narrow(1, 0, count).reshape(sizes);
-  Runs r = blocks_of(keys.reshape({-1, n}));
-  while (r.length < r.total) merge_pairs(r, count);
-  return r.order.narrow(1, 0, count).reshape(sizes);
+  const Tensor rows = keys.reshape({-1, n});
+  const bool by_digits = n >= kRadix && count > n / 4 && size_bytes(keys.dtype()) == 4;
+  const Tensor order = by_digits ? order_by_digits(rows) : order_by_merging(rows, count);
+  return order.narrow(1, 0, count).reshape(sizes);
 }
 
 Tensor detail::count_before(const Tensor& sorted, const Tensor& values, bool right) {
@@ -230,8 +248,8 @@ Tensor detail::count_before(const Tensor& sorted, const Tensor& values, bool rig
 
 Tensor detail::inverse_order(const Tensor& order) {
   const Tensor here = counter(order.size(-1), order.dim() - 1, order.dim(), order.device());
-  const Tensor nowhere = Tensor::zeros(order.sizes(), {here.dtype(), order.device()});
-  return scattered(nowhere, here.expand(order.sizes()), order, order.dim() - 1, ir::Op::Assign,
+  const Tensor target = Tensor::zeros(order.sizes(), {here.dtype(), order.device()});
+  return scattered(target, here.expand(order.sizes()), order, order.dim() - 1, ir::Op::Assign,
                    ir::Named::All);
 }
 

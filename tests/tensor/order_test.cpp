@@ -101,6 +101,13 @@ TEST_P(Order, OfLongAxes) {
   }
 }
 
+TEST_P(Order, OfAxesThatAreSortedByDigits) {
+  for (int64_t n : {131'072, 131'201}) {
+    for (bool few : {false, true}) expect_order<float>(1, n, few, few, on(DType::F32));
+  }
+  expect_order<int32_t>(2, 131'075, false, true, on(DType::I32));
+}
+
 TEST_P(Order, OfEveryDType) {
   for (int64_t n : {50, 300}) {
     for (bool descending : {false, true}) {
