@@ -7,6 +7,7 @@
 #include "engine/realize/capture.h"
 #include "tensor/impl.h"
 #include "tensor/order.h"
+#include "tensor/positions.h"
 #include "tensor/scans.h"
 #include "tensor/scatter.h"
 
@@ -48,11 +49,12 @@ int64_t bins_of(const Tensor& x, int64_t minlength) {
   if (minlength < 0) fail<InvalidArgument>("bincount: minlength {} is negative", minlength);
   require_waiting("bincount");
   if (x.numel() == 0) return minlength;
+  detail::require_inside({"bincount", 0, INT32_MAX, "value"}, x);
   const Tensor wide = x.cast(DType::I64), least = wide.min(), most = wide.max();
   Tensor::realize({least, most});
   const int64_t low = least.to_vector<int64_t>()[0], high = most.to_vector<int64_t>()[0];
-  if (low < 0) fail<InvalidArgument>("bincount: {} is negative: there is no place for it", low);
-  if (high >= INT32_MAX) fail<Unsupported>("bincount: {} asks for more than 2^31 - 1 counts", high);
+  if (low < 0 || high >= INT32_MAX)
+    fail<IndexError>("bincount: value {} is outside 0..{}", low < 0 ? low : high, INT32_MAX - 1);
   return std::max(minlength, high + 1);
 }
 

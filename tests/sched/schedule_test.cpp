@@ -180,9 +180,8 @@ UOp gather_elements(const UOp& memory, const UOp& index) {
   const UOp hit =
       alu(Op::CmpEq, {expand(reshape(index, {all[0], Dim(1)}), all),
                       expand(reshape(iota(all[1], DType::I32), {Dim(1), all[1]}), all)});
-  return reduce(Op::Add, where(hit, expand(reshape(memory, {Dim(1), all[1]}), all),
-                               constant(memory->dtype, 0)),
-                {1});
+  const UOp wide = expand(reshape(memory, {Dim(1), all[1]}), all);
+  return reshape(reduce(Op::Add, where(hit, wide, constant(memory->dtype, 0)), {1}), {all[0]});
 }
 
 // Steps of a search: what is loaded says where to look next.
@@ -211,7 +210,7 @@ TEST(Fusion, LoadsHaveNoParts) {
 }
 
 TEST(Fusion, SumsOfWhatIsPickedByASumAreApart) {
-  const UOp index = reduce(Op::Add, host_buffer({30, 4}, DType::I32), {1});
+  const UOp index = reshape(reduce(Op::Add, host_buffer({30, 4}, DType::I32), {1}), {Dim(30)});
   const UOp sum = reduce(Op::Add, gather_elements(host_buffer({10}), index), {0});
   EXPECT_EQ(kernel_count(*scheduled({sum})), 2);
   expect_meaning({sum}, 1e-6);
