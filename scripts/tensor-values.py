@@ -535,9 +535,43 @@ def layers():
     }
 
 
+def later_scatter():
+    """Indexes of `put` name no element twice, those of `sums` do."""
+    x, rows, wide = floats(4, 5), floats(3, 5), floats(7, 5)
+    put = torch.stack([torch.randperm(4)[:3] for _ in range(5)], 1).int()
+    along = torch.stack([torch.randperm(5)[:3] for _ in range(4)]).int()
+    sums, few = ints(7, 5, high=4), ints(2, 3, high=4)
+    mask = bools(4, 5)
+    yield from [
+        ("scatter", [x, put, rows], lambda p, i, q: p.scatter(0, i.long(), q)),
+        ("scatter_along", [x, along, floats(4, 3)], lambda p, i, q: p.scatter(1, i.long(), q)),
+        ("scatter_value", [x, put], lambda p, i: p.scatter(0, i.long(), 2.5)),
+        ("scatter_multiply", [x, sums, wide], lambda p, i, q: p.detach().scatter(0, i.long(), q.detach(), reduce="multiply")),
+        ("scatter_add", [x, sums, wide], lambda p, i, q: p.scatter_add(0, i.long(), q)),
+        ("scatter_add_few", [x, few, wide], lambda p, i, q: p.scatter_add(0, i.long(), q.detach())),
+    ]
+    for reduce in ("sum", "prod", "mean", "amax", "amin"):
+        for own in (True, False):
+            yield (f"scatter_reduce_{reduce}" + ("" if own else "_others"), [x, sums, wide],
+                   lambda p, i, q, r=reduce, o=own: p.scatter_reduce(0, i.long(), q, r, include_self=o))
+    yield from [
+        ("index_add", [x, ints(3, high=4), rows], lambda p, i, q: p.index_add(0, i.long(), q, alpha=2)),
+        ("index_add_along", [x, ints(3, high=5), floats(4, 3)], lambda p, i, q: p.index_add(1, i.long(), q)),
+        ("index_copy", [x, torch.tensor([2, 0, 3], dtype=torch.int32), rows], lambda p, i, q: p.index_copy(0, i.long(), q)),
+        ("index_fill", [x, torch.tensor([3, 1], dtype=torch.int32)], lambda p, i: p.index_fill(1, i.long(), -1.5)),
+        ("index_reduce", [x, ints(6, high=4), floats(6, 5)], lambda p, i, q: p.detach().index_reduce(0, i.long(), q.detach(), "amax", include_self=False)),
+        ("put", [x, torch.tensor([19, -20, 7], dtype=torch.int32), floats(3)], lambda p, i, q: p.put(i.long(), q)),
+        ("put_accumulate", [x, ints(3, 3, low=-20, high=20), floats(3, 3)], lambda p, i, q: p.put(i.long(), q, accumulate=True)),
+        ("index_put_accumulate", [x, ints(6, low=-4, high=4), floats(6, 5)], lambda p, i, q: p.index_put((i.long(),), q, accumulate=True)),
+        ("masked_scatter", [x, mask, floats(21)], lambda p, m, q: p.masked_scatter(m, q)),
+        ("take_along_dim", [x, ints(3, 1, high=4)], lambda p, i: p.take_along_dim(i.long(), 0)),
+        ("embedding_many", [floats(64, 4), ints(20, 15, high=64)], lambda w, i: F.embedding(i.long(), w)),
+    ]
+
+
 GROUPS = (elementwise, movement, reductions, networks, creation, more_movement, indexing, more_elementwise, special, more_reductions, einsums, more_networks)
 # Drawn after all else, so that the operands of the groups above are what they were.
-LATER = (later_elementwise, later_activations, later_products, later_movement, later_reductions, later_losses, sorting, running)
+LATER = (later_elementwise, later_activations, later_products, later_movement, later_reductions, later_losses, later_scatter, sorting, running)
 
 
 def main():

@@ -514,6 +514,36 @@ KernelCase topk(const Extents& e, const KernelOptions& o) {
   return c;
 }
 
+// Rows added to a table by index, in place of a copy of it.
+KernelCase scatter(const Extents& e, const KernelOptions& o) {
+  const int64_t rows = e[0], columns = e[1], count = e[2];
+  const Given table = given({rows, columns}, o, 1), source = given({count, columns}, o, 3);
+  std::mt19937 random(2);
+  std::uniform_int_distribution<int32_t> any(0, int32_t(rows - 1));
+  std::vector<int32_t> index(static_cast<size_t>(count));
+  for (int32_t& i : index) i = any(random);
+  KernelCase c;
+  Tensor positions = Tensor::from(index, {count}, {.device = o.device});
+  c.inputs = {table.tensor, positions.realize(), source.tensor};
+  c.function = one([](Inputs in) { return in[0].index_add(0, in[1], in[2]); });
+  c.bytes = element_bytes(o) * double((2 * rows + 3 * count) * columns) + 4.0 * double(count);
+  const auto of_row = std::make_shared<std::map<int64_t, std::vector<int64_t>>>();
+  for (int64_t k = 0; k < count; k++) (*of_row)[index[size_t(k)]].push_back(k);
+  c.expected = [table, source, of_row, columns, dtype = o.dtype](int64_t i) {
+    double sum = table.at(i), magnitude = std::abs(sum), n = 1;
+    if (const auto it = of_row->find(i / columns); it != of_row->end()) {
+      for (const int64_t k : it->second) {
+        const double term = source.at(k * columns + i % columns);
+        sum += term;
+        magnitude += std::abs(term);
+        n++;
+      }
+    }
+    return Expected{sum, tolerance(sum, magnitude, n, dtype)};
+  };
+  return c;
+}
+
 std::vector<KernelRow> arithmetic_rows() {
   return {
     {"matmul",
@@ -625,6 +655,13 @@ std::vector<KernelRow> memory_rows() {
      {{50257, 768, 4096}},
      exactly<3>,
      gather},
+    {"scatter",
+     "Rows added to a copy of a table by index",
+     "RxCxN: table RxC, N rows added",
+     Unit::Gbps,
+     {{50257, 768, 4096}, {1000000, 1, 10000000}},
+     exactly<3>,
+     scatter},
   };
 }
 

@@ -1,6 +1,7 @@
 #include "check/expectation.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "ir/walk.h"
 
@@ -27,6 +28,7 @@ std::vector<double> Expectation::evaluate(const Node& n) {
     case Op::Detach:
     case Op::Copy: return source(n, 0);
     case Op::Assign: return assigned(n);
+    case Op::Scatter: return scattered(n);
     case Op::Reduce: return reduced(n);
     default: break;
   }
@@ -48,6 +50,32 @@ std::vector<double> Expectation::assigned(const Node& n) {
   std::vector<double> out = source(n, 0);
   const std::vector<int64_t> to = values_.assigned_elements(n);
   for (size_t i = 0; i < to.size(); i++) out[size_t(to[i])] = source(n, 1)[i];
+  return out;
+}
+
+// What comes to an element is a reduction of its own, of what it was first.
+std::vector<double> Expectation::scattered(const Node& n) {
+  const Op op = n.get<ScatterArg>().op;
+  const HostArray &a = array(n), &target = values_.value(n.src(0)), &x = values_.value(n.src(1));
+  std::vector<double> out = source(n, 0);
+  std::vector<std::optional<ReduceError>> reductions(out.size());
+  const std::vector<int64_t> to = values_.scattered_elements(n);
+  for (size_t i = 0; i < to.size(); i++) {
+    if (to[i] < 0) continue;
+    const auto at = size_t(to[i]);
+    const double error = source(n, 1)[i];
+    if (op == Op::Assign) {
+      out[at] = error;
+      continue;
+    }
+    if (!reductions[at]) {
+      reductions[at].emplace(op, n.dtype);
+      reductions[at]->add({target.at(to[i]), out[at]});
+    }
+    reductions[at]->add({x.at(int64_t(i)), error});
+  }
+  for (size_t i = 0; i < out.size(); i++)
+    if (reductions[i]) out[i] = reductions[i]->of(a.at(int64_t(i)));
   return out;
 }
 

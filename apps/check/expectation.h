@@ -29,6 +29,7 @@ class Expectation {
 
  private:
   std::vector<double> evaluate(const ir::Node& n);
+  std::vector<double> scattered(const ir::Node& n);
   std::vector<double> assigned(const ir::Node& n);
   std::vector<double> elementwise(const ir::Node& n);
   std::vector<double> reduced(const ir::Node& n);

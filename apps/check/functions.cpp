@@ -232,7 +232,17 @@ bool refuses(const Function& f, DType t) {
                                                  "special_remainders",
                                                  "special_pow",
                                                  "named_arithmetic",
-                                                 "cross"};
+                                                 "cross",
+                                                 "scatter_add",
+                                                 "scatter_add_few",
+                                                 "scatter_reduce_sum",
+                                                 "scatter_reduce_sum_others",
+                                                 "scatter_reduce_mean",
+                                                 "scatter_reduce_mean_others",
+                                                 "index_add",
+                                                 "index_add_along",
+                                                 "put_accumulate",
+                                                 "index_put_accumulate"};
   if (is_float(t)) return false;
   if (!f.only.empty()) return std::find(f.only.begin(), f.only.end(), t) == f.only.end();
   if (t == DType::Bool && no_bools.count(f.name)) return true;
@@ -244,7 +254,8 @@ std::span<const Function> functions() {
   static const std::vector<Function> all = [] {
     std::vector<Function> out;
     for (const auto part : {elementwise, movement, reductions, networks, functions_with_options,
-                            functions_of_math, functions_of_views, functions_of_sorting})
+                            functions_of_math, functions_of_views, functions_of_scatter,
+                            functions_of_sorting})
       for (Function& f : part()) out.push_back(std::move(f));
     return out;
   }();

@@ -38,6 +38,8 @@ bool refuses(const Function& f, DType t);
 std::vector<Function> functions_with_options();
 // Elementary functions, activations, products.
 std::vector<Function> functions_of_math();
+// Stores by index.
+std::vector<Function> functions_of_scatter();
 // Movement by other names, statistics, losses.
 std::vector<Function> functions_of_views();
 // Order, selection, search, running values.

@@ -66,6 +66,17 @@ UOp part_assigned(const Roots& x, const std::string&) {
   return ir::make(Op::Assign, x[0]->dtype, {x[0], ir::flip(x[1], {0})}, ir::Pairs{{1, 3}, {2, 4}});
 }
 
+// Rows 2, 3 (which is none), 2 and 3.
+UOp rows_by_index(const Roots& x, Op op) {
+  const auto whole = [](int64_t v) { return ir::constant(DType::I32, double(v)); };
+  const UOp row = ir::reshape(ir::iota(4, DType::I32), {4, 1});
+  const UOp square = ir::alu(Op::Add, {ir::alu(Op::Mul, {row, row}), whole(2)});
+  const UOp at = ir::alu(Op::IMod, {square, whole(4)});
+  return ir::scatter(x[0], x[1], ir::expand(at, {4, 5}), {op, 0});
+}
+UOp put_by_index(const Roots& x, const std::string&) { return rows_by_index(x, Op::Assign); }
+UOp largest_by_index(const Roots& x, const std::string&) { return rows_by_index(x, Op::Max); }
+
 UOp iota_of(const Roots& x, const std::string& device) {
   return stored(ir::iota(100, x[0]->dtype), device);
 }
@@ -88,6 +99,8 @@ const std::vector<PlaceRow>& placement_rows() {
       {Op::Copy, "odd", {{3, 5}}, copied_back},
       {Op::Assign, "odd", {{3, 5}, {3, 5}}, assigned},
       {Op::Assign, "part", {{3, 5}, {2, 2}}, part_assigned},
+      {Op::Scatter, "put", {{3, 5}, {4, 5}}, put_by_index},
+      {Op::Scatter, "largest", {{3, 5}, {4, 5}}, largest_by_index},
       {Op::Iota, "odd", {{1}}, iota_of},
       {Op::Const, "odd", {{1}}, constant_of}};
   return table;

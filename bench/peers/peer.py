@@ -136,6 +136,10 @@ def torch_work(threads, bench, shape, dtype, transposed):
     if bench == "topk":
         x = made(shape[0])
         return lambda: torch.topk(x, shape[1])
+    if bench == "scatter":
+        table, rows = made(*shape[:2]), torch.randint(shape[0], (shape[2],))
+        source = made(shape[2], shape[1])
+        return lambda: table.index_add(0, rows, source)
     x, row = made(*shape), made(shape[-1])
     out = torch.empty_like(x)
     works = {"gemv": lambda: x @ row,

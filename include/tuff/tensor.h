@@ -242,7 +242,9 @@ class Tensor : public TensorMath,
   Tensor tril(int64_t diagonal = 0) const;
   Tensor triu(int64_t diagonal = 0) const;
 
-  // ---- indexing with integer tensors, and classes. One outside of what is allowed is an
+  // ---- indexing with integer tensors, and classes. One rule for all functions that take positions,
+  // here and in tensor_scatter.h: on an axis of n elements they are -n..n-1, negative ones counting
+  // from its end; classes, which are rows of a weight too, are 0..n-1. One outside is an
   // IndexError that names function, value, place and range, thrown by the call, or by the call of a
   // Jit whose argument it is in: wherever the host knows the values, without waiting for a device.
   // It knows what came from host memory (from(), copy_from(), numbers, ranges), whole or in parts,
@@ -252,11 +254,11 @@ class Tensor : public TensorMath,
   // twice.
 
   /// out[i][j] = this[index[i][j]][j] for dim 0, and so on; index is no larger off `dim`.
-  /// IndexError outside 0..n-1.
+  /// IndexError outside -n..n-1.
   Tensor gather(int64_t dim, const Tensor& index) const;
   /// Integers -> (..., classes) of I32. IndexError outside 0..classes-1.
   Tensor one_hot(int64_t classes) const;
-  /// Rows of one axis; index of one axis (or none). IndexError outside 0..n-1.
+  /// Rows of one axis; index of one axis (or none). IndexError outside -n..n-1.
   Tensor index_select(int64_t dim, const Tensor& index) const;
   /// Elements of the flattened tensor, in the shape of the index; negative ones count from the end.
   /// IndexError outside -n..n-1.

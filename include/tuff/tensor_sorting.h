@@ -60,6 +60,7 @@ class TensorSorting {
   /// The same of elements that are not NaN; NaN if there are none.
   Tensor nanquantile(double q, std::optional<int64_t> dim = {}, bool keepdim = false,
                      Interpolation between = Interpolation::Linear) const;
+  /// The same for every q of a vector, or for a scalar.
   Tensor nanquantile(const Tensor& q, std::optional<int64_t> dim = {}, bool keepdim = false,
                      Interpolation between = Interpolation::Linear) const;
 
@@ -73,7 +74,7 @@ class TensorSorting {
   /// The other way round: where these values can be put among boundaries, a sorted vector.
   Tensor bucketize(const Tensor& boundaries, bool right = false) const;
   /// How often 0, 1, ... stand in a vector of integers: as many counts (I32) as the largest asks
-  /// for, at least minlength. InvalidArgument for a negative one, ShapeError for other ranks.
+  /// for, at least minlength. IndexError for a negative one, ShapeError for other ranks.
   Tensor bincount(int64_t minlength = 0) const;
   /// The sums of the weights that stand beside 0, 1, ...; in their dtype, integers in F32.
   Tensor bincount(const Tensor& weights, int64_t minlength = 0) const;

@@ -244,14 +244,17 @@ class Planner {
     }
   }
 
-  // A kernel that stores by index walks its value in the index's order, as a reduction does not;
-  // where the order counts, several invocations walk all of it.
+  // A kernel that stores by index walks its value in the index's order, as a reduction does not.
+  // Where the order counts, each of a GPU's invocations goes through all of the index. (lavapipe of
+  // Mesa 22.3 stores nothing in such a loop where an index is widened to 64 bits inside.)
   void cut_below_scatter(uint32_t i) {
-    const bool again = node(i).get<ScatterArg>().named == Named::Any;
+    const bool ordered = node(i).get<ScatterArg>().named == Named::Any;
     for (size_t k = 1; k < 3; k++) {
       const uint32_t b = p_.base(source(i, k));
       if (opaque(b) || recomputed_always(b)) continue;
-      if (facts_[b].reduced || (again && facts_[b].weight > kFreeDecode)) realize(b);
+      const bool again = ordered && k == 2 && target_of_(p_.device_of(i)).has_local;
+      const bool costs = ordered && facts_[b].weight > kFreeDecode;
+      if (facts_[b].reduced || costs || again) realize(b);
     }
   }
 

@@ -43,8 +43,9 @@ class Linearizer {
   Schedule run() {
     assign_slots();
     share_kernels();
+    find_scatters();
     for (uint32_t r : graph_.roots) {
-      if (graph_.host[r] == r && element_count(node(r).shape) > 0) add_root(r);
+      if (graph_.host[r] == r && element_count(node(r).shape) > 0 && !continued_[r]) add_root(r);
     }
     order_reads_before_writes();
     finish();
@@ -182,6 +183,27 @@ class Linearizer {
     drafts_.push_back(std::move(d));
   }
 
+  // A Scatter that is the target of another one and nothing else is stored in its memory.
+  void find_scatters() {
+    std::vector<uint32_t> uses(plan_.nodes.size(), 0);
+    for (uint32_t s : plan_.src) uses[s]++;
+    continued_.assign(plan_.nodes.size(), 0);
+    for (uint32_t r : graph_.roots) {
+      if (node(r).op != Op::Scatter || node(r).get<ScatterArg>().named == Named::All) continue;
+      const Node* target = strip_reshapes(node(r).src(0).get());
+      const uint32_t p = plan_.position.at(target);
+      bool alone = target->op == Op::Scatter && plan_.sink_number[p] == kNone &&
+                   plan_.stores_for[p] == kNone;
+      for (const Node* n = node(r).src(0).get(); alone; n = n->src(0).get()) {
+        alone = uses[plan_.position.at(n)] == 1;
+        if (n == target) break;
+      }
+      if (!alone) continue;
+      continues_[r] = p;
+      continued_[p] = 1;
+    }
+  }
+
   // In the target's place: first the target, then what is stored by index.
   void add_scatter(uint32_t r) {
     std::optional<std::vector<Draft>> steps = scatter_steps(r, true);
@@ -200,6 +222,7 @@ class Linearizer {
     bool conflict = false;
     const auto add = [&](const KernelSpec& spec) {
       Kernel k = rangeify(plan_, spec);
+      k.args[0] = uint32_t(slot_of_[r]);
       conflict = conflict || k.in_place_conflict;
       Draft& d = out.emplace_back();
       d.in_place = k.in_place;
@@ -211,13 +234,20 @@ class Linearizer {
       else
         d.call.ast = k.ast;
     };
+    std::vector<uint32_t> chain{r};
+    for (auto it = continues_.find(r); it != continues_.end(); it = continues_.find(it->second))
+      chain.insert(chain.begin(), it->second);
     KernelSpec spec = spec_of(r, in_place);
-    const auto& arg = node(r).get<ScatterArg>();
-    if (arg.named != Named::All) add(spec);
-    spec.part_step = PartStep::ByIndex;
-    for (const OrderedStep& step : ordered_steps(r)) {
-      spec.ordered = step;
-      add(spec);
+    for (uint32_t s : chain) {
+      spec.root = s;
+      spec.outputs = {s};
+      spec.part_step = PartStep::All;
+      if (s == chain[0] && node(s).get<ScatterArg>().named != Named::All) add(spec);
+      spec.part_step = PartStep::ByIndex;
+      for (const OrderedStep& step : ordered_steps(s)) {
+        spec.ordered = step;
+        add(spec);
+      }
     }
     const bool any = std::ranges::any_of(out, &Draft::in_place);
     for (Draft& d : out) d.in_place = any;
@@ -232,8 +262,7 @@ class Linearizer {
     const Target& t = target_of_(plan_.device_of(r));
     if (arg.named != Named::Any) return {{1, 0, n}};
     const int64_t beside = std::max<int64_t>(element_count(value) / std::max<int64_t>(n.max(), 1), 1);
-    const int64_t wanted = int64_t(t.cores) * std::max<int64_t>(t.subgroup_size, 1) * kWalkersPerLane;
-    int64_t owners = t.has_local ? std::clamp<int64_t>(wanted / beside, 1, extent.max()) : 1;
+    int64_t owners = t.has_local ? std::clamp<int64_t>(walkers(t) / beside, 1, extent.max()) : 1;
     // As many as have an element.
     const int64_t run = (extent.max() + owners - 1) / owners;
     owners = (extent.max() + run - 1) / run;
@@ -531,7 +560,9 @@ class Linearizer {
   struct Run {
     uint32_t first = 0, last = 0;
   };
-  std::map<uint32_t, Run> scatters_;  // their steps among the drafts, by root
+  std::map<uint32_t, Run> scatters_;           // their steps among the drafts, by root
+  std::map<uint32_t, uint32_t> continues_;     // a Scatter -> the one whose memory it goes on with
+  std::vector<uint8_t> continued_;             // of these, by position
   std::vector<int32_t> writer_;  // draft by slot
   std::vector<uint32_t> final_copies_;
 };

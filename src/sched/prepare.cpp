@@ -9,6 +9,7 @@
 #include "ir/walk.h"
 #include "sched/parts.h"
 #include "sched/pick.h"
+#include "sched/scatter_parts.h"
 #include "sched/scattered_sum.h"
 #include "sched/sum_of_sums.h"
 
@@ -121,7 +122,7 @@ class Preparer {
         return with_src(UOp(n), src);
       case Op::Reduce: return rewrite_reduce(n, src);
       case Op::Scatter:
-        return element_count(src[1]->shape) == 0 ? src[0] : with_src(UOp(n), src);
+        return element_count(src[1]->shape) == 0 ? src[0] : rewrite_scatter(with_src(UOp(n), src));
       default: return with_src(UOp(n), fit_sources(*n, src));
     }
   }
@@ -206,6 +207,12 @@ class Preparer {
       case Op::Assign: return src[0];
       default: return with_src(n, src);
     }
+  }
+
+  UOp rewrite_scatter(const UOp& whole) {
+    if (!whole->device || steps_.skips(Step::Parts)) return whole;
+    const UOp parts = scattered_in_parts(whole, target_of_(*whole->device));
+    return parts ? parts : whole;
   }
 
   UOp rewrite_reduce(const Node* n, std::span<const UOp> src) {

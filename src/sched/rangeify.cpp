@@ -93,7 +93,6 @@ class Builder {
     const UOp step = out_index_[axis];
     if (ordered) out_index_[axis] = simplify(step + spec_.ordered.first.uop());
     const UOp place = cast(value(src[2], out_index_, {}), DType::Index);
-    const UOp v = value(src[1], out_index_, {});
     UOp gate = inside(place, n.shape[axis].uop());
     IndexTuple to = out_index_;
     // As where an element is picked (sched/pick.h): the offset stays within the buffer's bounds.
@@ -101,12 +100,13 @@ class Builder {
     if (owner) gate = logical_and(gate, is_owned(to[axis], owner, n.shape[axis].max()));
     const UOp offset = simplify(flat_offset(n.shape, to));
     const UOp memory = output_param(0);
-    UOp stored = v;
+    // What comes to places of others is not read.
+    UOp stored = value(src[1], out_index_, owner ? gate : UOp());
     if (arg.op != Op::Assign) {
       // Each iteration reads what the one before has stored, wherever the index comes from.
       const bool again = ordered && step->op == Op::Range;
       const UOp before = again ? make_after(memory, {step}) : memory;
-      stored = alu(arg.op, {make_load(make_index(before, offset, gate)), v});
+      stored = alu(arg.op, {make_load(make_index(before, offset, gate)), stored});
     }
     const UOp target = make_index(memory, offset, gate);
     kernel_.ast = drop_unused_arguments(sink({{make_end(make_store(target, stored), ranges)}}));

@@ -115,9 +115,7 @@ bool is_worthwhile(const Node& sum, size_t axis, const Target& target) {
                compared = double(element_count(sum.src(0)->shape));
   if (sum.shape[axis].max() < kLeastPlaces || compared < kLeastCompared) return false;
   // Each of a GPU's invocations goes through all that is summed, one for each place or for some.
-  const double filled = double(target.cores) * std::max<uint32_t>(target.subgroup_size, 1) *
-                        double(kWalkersPerLane);
-  return !target.has_local || places >= 4 * filled;
+  return !target.has_local || places >= 4 * double(walkers(target));
 }
 
 }  // namespace

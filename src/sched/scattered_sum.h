@@ -3,6 +3,8 @@
 // by prepare(). Works on the tensor floor alone.
 #pragma once
 
+#include <algorithm>
+
 #include "base/target.h"
 #include "ir/uop.h"
 
@@ -11,6 +13,9 @@ namespace tuff::sched {
 // Invocations that go through a Scatter's value in order, for each lane of a device: they wait for
 // memory beside each other.
 inline constexpr int64_t kWalkersPerLane = 4;
+inline int64_t walkers(const Target& t) {
+  return int64_t(t.cores) * std::max<int64_t>(t.subgroup_size, 1) * kWalkersPerLane;
+}
 
 // sum over k of where(index[k] == n, value[k, w], 0) as zeros (n, w), to which value[k, w] is added
 // at index[k], in the order of k; null where the sum is another one, or the target is better off

@@ -212,8 +212,8 @@ Tensor Tensor::index_select(int64_t d, const Tensor& index) const {
   detail::require_same_device("index_select", *this, index);
   if (index.dim() > 1)
     fail<ShapeError>("index_select: index {} has more than one axis", text(index.sizes()));
-  detail::require_inside(detail::on_axis("index_select", size(d)), index);
-  return detail::rows_at(*this, d, index);
+  detail::require_inside(detail::on_axis("index_select", size(d), true), index);
+  return detail::rows_at(*this, d, detail::from_start(index, size(d)));
 }
 
 Tensor detail::rows_at(const Tensor& x, int64_t d, const Tensor& index) {
@@ -245,10 +245,10 @@ Tensor Tensor::gather(int64_t d, const Tensor& index) const {
                        text(sizes()), i);
     parts.emplace_back(0, i == d ? size(i) : index.size(i));
   }
-  detail::require_inside(detail::on_axis("gather", size(d)), index);
+  detail::require_inside(detail::on_axis("gather", size(d), true), index);
   // (..., index axis, ..., source axis): the source axis is chosen by comparison and summed away.
   const Tensor moved = shrink(parts).unsqueeze(-1).transpose(d, -1);
-  return detail::pick(hits(index, size(d)), moved, {-1});
+  return detail::pick(hits(detail::from_start(index, size(d)), size(d)), moved, {-1});
 }
 
 Tensor Tensor::embedding(const Tensor& weight, const Tensor& index) {

@@ -90,6 +90,18 @@ UOp op1(Op op, const UOp& x) { return make(op, kF64, {x}); }
 UOp op2(Op op, const UOp& x, const UOp& y) { return make(op, kF64, {x, y}); }
 UOp square(const UOp& x) { return op2(Op::Mul, x, x); }
 
+// Rows 2, 0, 2 and one that is outside.
+UOp stored_by_index(Fixture& f, Op op) {
+  const UOp row = iota(4, DType::I32);
+  const UOp two = make(Op::IMod, DType::I32, {row, constant(DType::I32, 2)}),
+            last = make(Op::IDiv, DType::I32, {row, constant(DType::I32, 3)});
+  const UOp at = make(Op::Sub, DType::I32,
+                      {constant(DType::I32, 2), make(Op::Add, DType::I32, {two, two})});
+  const UOp index = make(Op::Sub, DType::I32, {at, last});
+  return scatter(f.leaf({3, 2}, 0.5, 1.5), f.leaf({4, 2}, 0.5, 1.5),
+                 expand(reshape(index, {4, 1}), {4, 2}), {op, 0});
+}
+
 const std::vector<Case> kCases = {
     {"neg", [](Fixture& f) { return op1(Op::Neg, square(f.leaf({3}, -1, 1))); }},
     {"recip", [](Fixture& f) { return op1(Op::Recip, f.leaf({4}, 0.5, 2)); }},
@@ -150,6 +162,16 @@ const std::vector<Case> kCases = {
      [](Fixture& f) { return square(reduce(Op::Add, f.leaf({2, 3, 2}, -1, 1), {0, 2})); }},
     {"reduce mul", [](Fixture& f) { return reduce(Op::Mul, f.leaf({2, 4}, 0.5, 1.5), {1}); }},
     {"reduce max", [](Fixture& f) { return square(reduce(Op::Max, f.leaf({3, 4}, -1, 1), {1})); }},
+    {"scatter add", [](Fixture& f) { return square(stored_by_index(f, Op::Add)); }},
+    {"scatter mul", [](Fixture& f) { return stored_by_index(f, Op::Mul); }},
+    {"scatter max", [](Fixture& f) { return square(stored_by_index(f, Op::Max)); }},
+    {"scatter assign", [](Fixture& f) { return square(stored_by_index(f, Op::Assign)); }},
+    {"scatter once",
+     [](Fixture& f) {
+       const UOp index = expand(reshape(iota(2, DType::I32), {1, 2}), {2, 2});
+       return square(scatter(f.leaf({2, 3}, -1, 1), f.leaf({2, 2}, -1, 1), index,
+                             {Op::Assign, 1, Named::Once}));
+     }},
     {"contiguous",
      [](Fixture& f) { return square(make(Op::Contiguous, kF64, {f.leaf({3}, -1, 1)})); }},
     {"copy",

@@ -323,6 +323,30 @@ TEST(Interpret, AnAssignToAPartLeavesTheRest) {
   EXPECT_THROW(make(Op::Assign, DType::I32, {x, column}, Pairs{{0, 1}, {0, 3}}), ShapeError);
 }
 
+TEST(Interpret, AScatterStoresInTheOrderOfItsIndex) {
+  Inputs inputs;
+  const auto numbers = [&](const std::vector<int32_t>& v) {
+    Bytes bytes(v.size() * sizeof(int32_t));
+    std::memcpy(bytes.data(), v.data(), bytes.size());
+    return inputs.add(DType::I32, bytes);
+  };
+  const UOp target = reshape(numbers({1, 2, 3, 4, 5, 6}), {3, 2}),
+            value = reshape(numbers({10, 20, 30, 40, 50, 60, 70, 80}), {4, 2}),
+            index = reshape(numbers({2, 0, 2, -1, 3, 0, 0, 2}), {4, 2});
+  const auto stored = [&](Op op) {
+    std::vector<int64_t> out;
+    const HostArray got = inputs.run(scatter(target, value, index, {op, 0}));
+    for (int64_t i = 0; i < got.count(); i++) out.push_back(got.at(i).as_int());
+    return out;
+  };
+  EXPECT_EQ(stored(Op::Assign), (std::vector<int64_t>{70, 60, 3, 4, 30, 80}));
+  EXPECT_EQ(stored(Op::Add), (std::vector<int64_t>{71, 82, 3, 4, 45, 86}));
+  EXPECT_EQ(stored(Op::Max), (std::vector<int64_t>{70, 60, 3, 4, 30, 80}));
+  EXPECT_THROW(scatter(target, value, index, {Op::Add, 1}), ShapeError);
+  EXPECT_THROW(scatter(target, value, target, {Op::Add, 0}), ShapeError);
+  EXPECT_THROW(scatter(target, value, index, {Op::Add, 2}), IndexError);
+}
+
 TEST(Interpret, SymbolicExtentsFollowTheBoundVariable) {
   Inputs inputs;
   const UOp n = variable("n", 1, 6);

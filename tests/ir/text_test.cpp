@@ -39,6 +39,8 @@ TEST(Text, EveryKindOfArg) {
       shrink(t, {{0, 1}, {1, 3}, {0, 4}}),
       make(Op::Assign, DType::F32, {t, shrink(t, {{1, 2}, {0, 2}, {3, 4}})},
            Pairs{{0, 1}, {1, 3}, {0, 1}}),
+      scatter(t, t, cast(t, DType::I32), {Op::Assign, 1}),
+      scatter(t, t, cast(t, DType::I32), {Op::Max, 0, Named::Once}),
       reduce(Op::Max, t, {1}),
       reduce(Op::Add, t, {0, 2}),
       n,

@@ -249,6 +249,18 @@ UOp gather_ast(int64_t rows, int64_t table, int64_t width) {
                           load(2, table * width, row * width + j, DType::F32, inside), {i, j})});
 }
 
+UOp scatter_ast(int64_t rows, int64_t table, int64_t width, bool ordered) {
+  AstBuilder b;
+  const UOp k = ordered ? b.ordered(rows) : b.loop(rows), j = b.loop(width);
+  const UOp row = cast(load(1, rows, k, DType::I32), DType::Index);
+  const UOp inside = logical_and(ge(row, index_const(0)), lt(row, index_const(table)));
+  const UOp to = floormod(row, table) * width + j, value = load(2, rows * width, k * width + j);
+  if (!ordered) return kernel_of({store(0, table * width, to, value, {k, j}, inside)});
+  const UOp before = make(Op::After, DType::F32, {param(0, DType::F32, table * width), k});
+  const UOp sum = make(Op::Load, DType::F32, {make(Op::Index, DType::F32, {before, to, inside})});
+  return kernel_of({store(0, table * width, to, sum + value, {k, j}, inside)});
+}
+
 UOp packed_sum_ast(int64_t rows, int64_t blocks, int64_t columns) {
   constexpr int64_t kNumbers = 32, kBytes = 18;
   AstBuilder b;

@@ -13,6 +13,9 @@ struct AstBuilder {
   ir::UOp loop(int64_t size) {
     return ir::range(ir::index_const(size), next_range++, ir::AxisKind::Loop);
   }
+  ir::UOp ordered(int64_t size) {
+    return ir::range(ir::index_const(size), next_range++, ir::AxisKind::Ordered);
+  }
   ir::UOp fold(int64_t size) {
     return ir::range(ir::index_const(size), next_range++, ir::AxisKind::Reduce);
   }
@@ -65,6 +68,8 @@ ir::UOp attention_gradient_ast(int64_t heads, int64_t positions, int64_t width);
 // to 8 what rows are reduced to. Probabilities and their gradients are kept, column by column.
 ir::UOp attention_factor_gradients_ast(int64_t heads, int64_t positions, int64_t width);
 ir::UOp gather_ast(int64_t rows, int64_t table, int64_t width);
+// Rows added to a table at an index, or put there, where that is inside.
+ir::UOp scatter_ast(int64_t rows, int64_t table, int64_t width, bool ordered = true);
 // Rows of numbers of four bits times a vector, or `columns` of them, one output row each: blocks of a
 // factor and 32 numbers, the first 16 in the low halves of 16 bytes, as GGUF's Q4_0 without the
 // factor's dtype. Slot 1 is the bytes.

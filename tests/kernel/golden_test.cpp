@@ -39,6 +39,8 @@ TEST(Golden, LinearLists) {
                  {"softmax", softmax_ast(8, 128)},
                  {"softmax_odd", softmax_ast(8, 131)},
                  {"gather", gather_ast(32, 10, 16)},
+                 {"scatter", scatter_ast(32, 10, 16)},
+                 {"scatter_once", scatter_ast(10, 32, 16, false)},
                  {"convolution", conv_ast(2, 3, 8, 4)},
                  {"transpose", transpose_ast(64, 96)},
                  {"pool", pool_ast(16, 12, 2)},

@@ -40,6 +40,9 @@ std::vector<Case> cases() {
           {"softmax odd", softmax_ast(3, 131)},
           {"softmax narrow", softmax_ast(9, 10)},
           {"gather", gather_ast(9, 5, 16)},
+          {"rows added by index", scatter_ast(9, 5, 16)},
+          {"rows added by index, odd", scatter_ast(40, 6, 13)},
+          {"elements added by index", scatter_ast(70, 5, 1)},
           {"packed numbers", packed_sum_ast(5, 6)},
           {"packed numbers, several vectors", packed_sum_ast(6, 4, 12)},
           {"convolution", conv_ast(2, 3, 6, 4)}};

@@ -203,7 +203,49 @@ WRITES = {
     "zero_": [([X], *in_place("zero_", np.zeros_like))], "copy_": [([X, A[:, :1]], *in_place("copy_", lambda x, y: np.broadcast_to(y, x.shape)))],
     "masked_fill_": [([X, A > 1], *in_place("masked_fill_", lambda x, m: np.where(m, 9, x), 9))],
 }
-CASES = entries(ELEMENTARY, ACTIVATIONS, MOVEMENT, PRODUCTS, STATISTICS, SORTING, LOSSES, WRITES)
+PLACES = np.array([[2, 0, 1, 1, 0], [0, 0, 1, 2, 2]], np.int32)
+TWO = np.array([2, 0], np.int32)
+
+
+def stored(ufunc, rows=False):
+    """x after y has been stored at the places, by a function of NumPy's or as it is."""
+    def run(x, i, y):
+        out = x.copy()
+        at = (i,) if rows else (i, np.arange(x.shape[1]))
+        if ufunc is None:
+            out[at] = y
+        else:
+            ufunc.at(out, at, y)
+        return out
+    return run
+
+
+def put_flat(x, i, y):
+    out = x.copy()
+    np.add.at(out.reshape(-1), i, y)
+    return out
+
+
+def both(name, call, expected, *arrays):
+    """A function and the one in place; call(x, function, *others)."""
+    pair = lambda x, f, *others: call(x, getattr(x, f), *others)
+    return {name: [([*arrays], lambda x, *o: pair(x, name, *o), expected)],
+            name + "_": [([*arrays], lambda x, *o: pair(x, name + "_", *o), expected)]}
+
+
+SCATTER = entries(
+    both("scatter", lambda x, f, i, y: f(0, i, y), stored(None), X, PLACES[:1], Y[:1]), both("scatter_add", lambda x, f, i, y: f(0, i, y), stored(np.add), X, PLACES, Y[:2]),
+    both("scatter_reduce", lambda x, f, i, y: f(0, i, y, "amax"), stored(np.maximum), X, PLACES, Y[:2]),
+    both("index_add", lambda x, f, i, y: f(0, i, y, alpha=2), lambda x, i, y: stored(np.add, True)(x, i, 2 * y), X, TWO, Y[:2]),
+    both("index_copy", lambda x, f, i, y: f(0, i, y), stored(None, True), X, TWO, Y[:2]),
+    both("index_fill", lambda x, f, i: f(0, i, 3), lambda x, i: stored(None, True)(x, i, 3), X, TWO),
+    both("index_reduce", lambda x, f, i, y: f(0, i, y, "amin"), stored(np.minimum, True), X, TWO, Y[:2]),
+    both("put", lambda x, f, i, y: f(i, y, accumulate=True), put_flat, X, np.array([14, -1, 3], np.int32), Y[0, :3]),
+    both("index_put", lambda x, f, i, y: f((i,), y, accumulate=True), stored(np.add, True), X, TWO, Y[:2]),
+    both("masked_scatter", lambda x, f, m, y: f(m, y), lambda x, m, y: (np.putmask(x := x.copy(), m, 0), np.place(x, m, y.ravel()), x)[2], X, A > 1, Y),
+    {"take_along_dim": [([X, PLACES.T[:3, :1]], lambda x, i: x.take_along_dim(i, 1), lambda x, i: np.take_along_axis(x, i, 1))]},
+)
+CASES = entries(ELEMENTARY, ACTIVATIONS, MOVEMENT, PRODUCTS, STATISTICS, SORTING, LOSSES, WRITES, SCATTER)
 
 
 class MoreFunctions(unittest.TestCase):

@@ -68,11 +68,18 @@ TEST(Scatter, WhatItReadsOfItsOwnTargetIsReadBefore) {
 TEST(Scatter, OneAfterTheOther) {
   const UOp x = host_buffer({3, 4}), v = host_buffer({2, 4}), i = index_buffer({2});
   const UOp once = added(x, v, rows(i, v->shape)), twice = added(once, v, rows(i, v->shape));
-  expect_meaning({twice}, 1e-6);
-  expect_meaning({once, twice}, 1e-6);
+  EXPECT_EQ(expect_meaning({twice}, 1e-6)->calls.size(), 3u) << "a copy, and both";
+  EXPECT_EQ(expect_meaning({once, twice}, 1e-6)->calls.size(), 4u);
   expect_meaning({assign(x, twice), once}, 1e-6);
   const UOp stored = assign(x, once);
-  expect_meaning({assign(stored, added(stored, v, rows(i, v->shape)))}, 1e-6);
+  const UOp both = assign(stored, added(stored, v, rows(i, v->shape)));
+  const auto in_place = expect_meaning({both}, 1e-6);
+  EXPECT_EQ(in_place->calls.size(), 2u) << to_text(*in_place);
+  // What the second one reads of the first is there only in between.
+  const UOp reads = added(stored, shrink(stored, {{1, 3}, {0, 4}}), rows(i, v->shape));
+  expect_meaning({assign(stored, reads)}, 1e-6);
+  expect_meaning({assign(stored, added(stored, shrink(x, {{1, 3}, {0, 4}}), rows(i, v->shape)))},
+                 1e-6);
 }
 
 // Workgroups go through all of the index, each for places of its own; a device that makes few
@@ -93,6 +100,24 @@ TEST(Scatter, OnGpusInvocationsHavePlacesOfTheirOwn) {
         EXPECT_EQ(s->calls.size(), most ? 5u : 2u) << to_text(*s);
       }
     }
+  }
+}
+
+// More of them than places: runs of the index have places of their own, which are added up.
+TEST(Scatter, OnGpusRunsOfLongIndexesAreCombinedBesideEachOther) {
+  Target gpu = host_target("CPU");
+  gpu.has_local = true;
+  gpu.cores = 2;
+  gpu.subgroup_size = 8;
+  const TargetOf target_of = [&](const std::string&) -> const Target& { return gpu; };
+  for (const int64_t n : {1024, 1999}) {
+    const UOp v = host_buffer({n, 3}), i = index_buffer({n}), x = host_buffer({3, 3});
+    for (const Op op : {Op::Add, Op::Max}) {
+      const UOp made = scatter(x, v, rows(i, v->shape), {op, 0});
+      const auto s = expect_meaning({made}, 1e-4, target_of);
+      EXPECT_NE(to_text(*s).find("_reduce("), std::string::npos) << to_text(*s);
+    }
+    expect_meaning({scatter(x, v, rows(i, v->shape), {Op::Assign, 0})}, 0, target_of);
   }
 }
 

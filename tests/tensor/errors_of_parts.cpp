@@ -151,6 +151,64 @@ const std::vector<Wrong> kSorting = {
 
 #define TUFF_UNDEFINED(...) \
   {#__VA_ARGS__, "InvalidArgument", "undefined", [] { Tensor().__VA_ARGS__; }}
+const std::vector<Wrong> kScatter = {
+    {"scatter", "ShapeError", "index (2,) and source (2, 2) have other ranks",
+     [] { floats({2, 2}).scatter(0, ints({2}), floats({2, 2})); }},
+    {"scatter source", "ShapeError", "index (3, 2) is larger than source (2, 2) or tensor (2, 2)",
+     [] { floats({2, 2}).scatter(0, ints({3, 2}), floats({2, 2})); }},
+    {"scatter dtype", "InvalidArgument", "scatter: indices are float32, not integers",
+     [] { floats({2}).scatter(0, floats({2}), floats({2})); }},
+    {"scatter reduce", "InvalidArgument", "reduce is \"sum\", neither add nor multiply",
+     [] { floats({2}).scatter(0, ints({2}), floats({2}), "sum"); }},
+    {"scatter axis", "IndexError", "scatter", [] { floats({2}).scatter(1, ints({2}), 1); }},
+    {"scatter device", "InvalidArgument", "NULL",
+     [] { floats({2}).scatter(0, ints({2}), elsewhere({2})); }},
+    {"scatter_", "InvalidArgument", "NoGradGuard",
+     [] { floats({2}).set_requires_grad().scatter_(0, ints({2}), floats({2})); }},
+    {"scatter_add", "ShapeError", "larger than source",
+     [] { floats({2}).scatter_add(0, ints({3}), floats({2})); }},
+    {"scatter_reduce", "InvalidArgument", "\"add\", none of sum, prod, mean, amax, amin",
+     [] { floats({2}).scatter_reduce(0, ints({2}), floats({2}), "add"); }},
+    {"scatter_add_", "ShapeError", "larger than source",
+     [] { floats({2}).scatter_add_(0, ints({3}), floats({2})); }},
+    {"scatter_reduce_", "InvalidArgument", "none of sum",
+     [] { floats({2}).scatter_reduce_(0, ints({2}), floats({2}), "add"); }},
+    {"index_add", "ShapeError", "a source of (3, 2) for 2 rows on axis 0 of (4, 2)",
+     [] { floats({4, 2}).index_add(0, ints({2}), floats({3, 2})); }},
+    {"index_add index", "ShapeError", "index (2, 1) has more than one axis",
+     [] { floats({4}).index_add(0, ints({2, 1}), floats({2})); }},
+    {"index_add bools", "InvalidArgument", "bools have no sum",
+     [] { (floats({4}) > 0).index_add(0, ints({2}), floats({2}) > 0); }},
+    {"index_copy", "ShapeError", "for 2 rows on axis 1",
+     [] { floats({4, 2}).index_copy(1, ints({2}), floats({3, 2})); }},
+    {"index_fill", "ShapeError", "a value of (2,) instead of one number",
+     [] { floats({4}).index_fill(0, ints({2}), floats({2})); }},
+    {"index_reduce", "InvalidArgument", "index_reduce: reduce is \"\"",
+     [] { floats({4}).index_reduce(0, ints({2}), floats({2}), ""); }},
+    {"index_add_", "ShapeError", "index_add",
+     [] { floats({4}).index_add_(0, ints({2}), floats({3})); }},
+    {"index_copy_", "ShapeError", "index_copy",
+     [] { floats({4}).index_copy_(0, ints({2}), floats({3})); }},
+    {"index_fill_", "ShapeError", "index_fill",
+     [] { floats({4}).index_fill_(0, ints({2}), floats({2})); }},
+    {"index_reduce_", "ShapeError", "index_reduce",
+     [] { floats({4}).index_reduce_(0, ints({2}), floats({3}), "amax"); }},
+    {"put", "ShapeError", "put: 2 indices for 3 elements",
+     [] { floats({4}).put(ints({2}), floats({3})); }},
+    {"put_", "ShapeError", "put: 2 indices for 3 elements",
+     [] { floats({4}).put_(ints({2}), floats({3})); }},
+    {"masked_scatter", "InvalidArgument", "the mask is int32, not bool",
+     [] { floats({4}).masked_scatter(ints({4}), floats({4})); }},
+    {"masked_scatter mask", "ShapeError", "a mask of (2, 4) for (4,)",
+     [] { floats({4}).masked_scatter(floats({2, 4}) > 0, floats({4})); }},
+    {"masked_scatter_", "InvalidArgument", "the mask is int32, not bool",
+     [] { floats({4}).masked_scatter_(ints({4}), floats({4})); }},
+    {"take_along_dim", "ShapeError", "differ in rank",
+     [] { floats({4, 2}).take_along_dim(ints({4}), 0); }},
+    {"index_put accumulate", "InvalidArgument", "bools have no sum",
+     [] { (floats({4}) > 0).index_put({ints({2})}, 1, true); }},
+};
+
 const std::vector<Wrong> kUndefined = {
     TUFF_UNDEFINED(asin()),
     TUFF_UNDEFINED(acos()),
@@ -267,7 +325,7 @@ const std::vector<Wrong> kUndefined = {
 std::vector<const Wrong*> wrong_rows_of_parts() {
   std::vector<const Wrong*> out;
   for (const std::vector<Wrong>* t : {&parts::kMath, &parts::kViews, &parts::kStatistics,
-      &parts::kSorting, &parts::kUndefined}) {
+      &parts::kSorting, &parts::kScatter, &parts::kUndefined}) {
     for (const Wrong& w : *t) out.push_back(&w);
   }
   return out;

@@ -65,7 +65,7 @@ std::set<std::string> public_functions(const std::string& path) {
 std::set<std::string> public_functions() {
   std::set<std::string> names;
   for (const char* part :
-       {"", "_math", "_views", "_products", "_statistics", "_sorting", "_writes"})
+       {"", "_math", "_views", "_products", "_statistics", "_sorting", "_scatter", "_writes"})
     names.merge(public_functions("include/tuff/tensor" + std::string(part) + ".h"));
   return names;
 }

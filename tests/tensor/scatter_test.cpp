@@ -1,0 +1,337 @@
+// Stores by index on every device, against elements that are put one by one; gradients of picking
+// and putting; what is written and what is not.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <random>
+
+#include <tuff/jit.h>
+#include <tuff/tensor.h>
+#include "engine/stats.h"
+#include "tensor/devices.h"
+
+namespace tuff::test {
+namespace {
+
+using Floats = std::vector<float>;
+using Ints = std::vector<int32_t>;
+using indexing::Slice;
+using testing::HasSubstr;
+
+class Scatter : public testing::TestWithParam<std::string> {
+ protected:
+  TensorOptions on(DType t = DType::F32) const { return {t, GetParam()}; }
+  Tensor ints(const Ints& v, const Sizes& sizes) const { return Tensor::from(v, sizes, on()); }
+  Tensor floats(const Floats& v, const Sizes& sizes) const {
+    return Tensor::from(v, sizes, on());
+  }
+  // Whole numbers, whose sums of a few do not round in any dtype.
+  Floats whole(size_t n) {
+    Floats out(n);
+    for (float& v : out) v = float(int(random_() % 9) - 4);
+    return out;
+  }
+  Ints places(size_t n, int64_t extent) {
+    Ints out(n);
+    for (int32_t& v : out) v = int32_t(random_() % uint64_t(extent));
+    return out;
+  }
+  std::mt19937 random_{5};
+};
+INSTANTIATE_TEST_SUITE_P(Devices, Scatter, testing::ValuesIn(devices()),
+                         [](const auto& info) { return named_by_device(info); });
+
+size_t count_of(const std::vector<int64_t>& shape) {
+  size_t n = 1;
+  for (int64_t d : shape) n *= size_t(d);
+  return n;
+}
+Sizes sizes_of(const std::vector<int64_t>& shape) { return {shape.begin(), shape.end()}; }
+
+// x after f(x, value) has been stored at index along axis d, one after the other.
+Floats one_by_one(Floats x, const std::vector<int64_t>& shape, size_t d, const Ints& index,
+                  const Floats& value, const std::vector<int64_t>& of,
+                  const std::function<float(float, float)>& f) {
+  std::vector<int64_t> at(of.size(), 0);
+  for (size_t i = 0; i < index.size(); i++) {
+    int64_t place = 0;
+    for (size_t a = 0; a < shape.size(); a++)
+      place = place * shape[a] + (a == d ? index[i] : at[a]);
+    x[size_t(place)] = f(x[size_t(place)], value[i]);
+    for (size_t a = of.size(); a-- > 0;) {
+      if (++at[a] < of[a]) break;
+      at[a] = 0;
+    }
+  }
+  return x;
+}
+
+float sum_of(float a, float b) { return a + b; }
+float largest_of(float a, float b) { return std::max(a, b); }
+float least_of(float a, float b) { return std::min(a, b); }
+float last_of(float, float b) { return b; }
+
+TEST_P(Scatter, RandomShapesWithDuplicates) {
+  const auto extent = [&](int64_t n) { return int64_t(random_() % uint64_t(n)) + 1; };
+  for (int round = 0; round < 12; round++) {
+    std::vector<int64_t> shape{extent(5), extent(7), extent(6)}, of = shape;
+    const size_t d = size_t(round) % 3;
+    of[d] = extent(11);
+    for (size_t a = 0; a < 3; a++) of[a] = a == d ? of[a] : extent(shape[a]);
+    const Floats x = whole(count_of(shape)), v = whole(count_of(of));
+    const Ints i = places(v.size(), shape[d]);
+    const Tensor tx = floats(x, sizes_of(shape)), tv = floats(v, sizes_of(of)),
+                 ti = ints(i, sizes_of(of));
+    const auto want = [&](auto f) { return one_by_one(x, shape, d, i, v, of, f); };
+    const auto axis = int64_t(d);
+    EXPECT_EQ(tx.scatter_add(axis, ti, tv).to_vector<float>(), want(sum_of));
+    EXPECT_EQ(tx.scatter(axis, ti, tv).to_vector<float>(), want(last_of));
+    EXPECT_EQ(tx.scatter_reduce(axis, ti, tv, "amax").to_vector<float>(), want(largest_of));
+    EXPECT_EQ(tx.scatter_reduce(axis, ti, tv, "amin").to_vector<float>(), want(least_of));
+    Tensor memory = floats(x, sizes_of(shape)).realize(), lazy = tx * 1;
+    memory.scatter_add_(axis, ti, tv);
+    lazy.scatter_add_(axis, ti, tv);
+    EXPECT_EQ(memory.to_vector<float>(), want(sum_of));
+    EXPECT_EQ(lazy.to_vector<float>(), want(sum_of));
+  }
+}
+
+TEST_P(Scatter, AllDTypes) {
+  const Ints at{2, 0, 2, 1, 2, 2};
+  const Floats x{1, 2, 3, 4}, v{1, 2, 3, 1, 2, 1};
+  for (const DType t : {DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32,
+                        DType::I64, DType::U64, DType::F16, DType::BF16, DType::F32, DType::F64}) {
+    const Tensor tx = floats(x, {4}).cast(t), tv = floats(v, {6}).cast(t), ti = ints(at, {6});
+    const auto values = [](const Tensor& y) { return y.cast(DType::F32).to_vector<float>(); };
+    EXPECT_EQ(values(tx.scatter_add(0, ti, tv)), (Floats{3, 3, 10, 4})) << name(t);
+    EXPECT_EQ(values(tx.scatter(0, ti, tv)), (Floats{2, 1, 1, 4})) << name(t);
+    EXPECT_EQ(values(tx.scatter_reduce(0, ti, tv, "prod")), (Floats{2, 2, 18, 4})) << name(t);
+    EXPECT_EQ(values(tx.scatter_reduce(0, ti, tv, "amin", false)), (Floats{2, 1, 1, 4}))
+        << name(t);
+    EXPECT_EQ(values(tx.scatter_reduce(0, ti, tv, "mean", false)),
+              (Floats{2, 1, is_float(t) ? 1.75f : 1.0f, 4}))
+        << name(t);
+    EXPECT_EQ(values(tx.index_fill(0, ti, 9)), (Floats{9, 9, 9, 4})) << name(t);
+  }
+  const Tensor bools = (floats(x, {4}) > 2), all = floats(v, {6}) > 1;
+  EXPECT_EQ(bools.scatter(0, ints(at, {6}), all).to_vector<bool>(),
+            (std::vector<bool>{true, false, false, true}));
+  EXPECT_THROW(bools.scatter_add(0, ints(at, {6}), all), InvalidArgument);
+}
+
+// Sums of narrow floats are rounded once: 2048 + 1 is 2048 in f16.
+TEST_P(Scatter, NarrowSumsAreRoundedOnce) {
+  const Tensor x = Tensor::full({1}, 2048, on(DType::F16)), ones = Tensor::ones({64}, on(DType::F16));
+  const Tensor at = Tensor::zeros({64}, on(DType::I32));
+  EXPECT_EQ(x.scatter_add(0, at, ones).item(), 2112);
+}
+
+TEST_P(Scatter, IndexDTypesAndPositionsFromTheEnd) {
+  const Tensor x = Tensor::zeros({200}, on()), one = Tensor::ones({3}, on());
+  for (const DType t : {DType::I8, DType::U8, DType::I16, DType::I32, DType::I64}) {
+    const Tensor at = ints({3, 100, 3}, {3}).cast(t);
+    Floats want(200, 0.0f);
+    want[3] = 2, want[100] = 1;
+    EXPECT_EQ(x.index_add(0, at, one).to_vector<float>(), want) << name(t);
+  }
+  Floats want(200, 0.0f);
+  want[199] = 2, want[0] = 1;
+  EXPECT_EQ(x.index_add(0, ints({-1, -200, -1}, {3}), one).to_vector<float>(), want);
+  EXPECT_EQ(x.put(ints({-1, -200, -1}, {3}), one, true).to_vector<float>(), want);
+  EXPECT_EQ(floats({1, 2, 3}, {3}).gather(0, ints({-1, -3}, {2})).to_vector<float>(),
+            (Floats{3, 1}));
+}
+
+TEST_P(Scatter, WhatIsOutsideIsAnErrorWhereTheHostKnowsIt) {
+  const Tensor x = floats({1, 2, 3}, {3}), v = floats({5, 6, 7}, {3});
+  EXPECT_THROW(x.scatter(0, ints({0, 3, 1}, {3}), v), IndexError);
+  EXPECT_THROW(x.index_add(0, ints({0, -4, 1}, {3}), v), IndexError);
+  // Where a device has computed them they put nothing.
+  const Tensor computed = floats({0, 3, -4}, {3}).cast(DType::I32);
+  EXPECT_EQ(x.scatter(0, computed, v).to_vector<float>(), (Floats{5, 2, 3}));
+  EXPECT_EQ(x.scatter_add(0, computed, v).to_vector<float>(), (Floats{6, 2, 3}));
+  EXPECT_EQ(x.index_copy(0, computed, v).to_vector<float>(), (Floats{5, 2, 3}));
+}
+
+TEST_P(Scatter, NothingToStoreAndNowhereTo) {
+  const Tensor x = floats({1, 2, 3, 4}, {2, 2});
+  const Tensor none = Tensor::zeros({0, 2}, on(DType::I32)), nothing = Tensor::zeros({0, 2}, on());
+  EXPECT_EQ(x.scatter_add(0, none, nothing).to_vector<float>(), (Floats{1, 2, 3, 4}));
+  EXPECT_EQ(x.index_add(0, Tensor::zeros({0}, on(DType::I32)), nothing).to_vector<float>(),
+            (Floats{1, 2, 3, 4}));
+  EXPECT_EQ(x.put(none, nothing).to_vector<float>(), (Floats{1, 2, 3, 4}));
+  const Tensor empty = Tensor::zeros({3, 0}, on());
+  EXPECT_EQ(empty.scatter(0, Tensor::zeros({2, 0}, on(DType::I32)), empty).numel(), 0);
+  EXPECT_EQ(empty.index_fill(0, ints({1}, {1}), 3).numel(), 0);
+  const Tensor scalar = floats({3}, {});
+  EXPECT_EQ(scalar.scatter_add(0, ints({0}, {}), floats({4}, {})).item(), 7);
+  EXPECT_EQ(scalar.index_fill(0, ints({0}, {1}), 5).item(), 5);
+  Tensor memory = floats({1, 2}, {2});
+  memory.scatter_add_(0, Tensor::zeros({0}, on(DType::I32)), Tensor::zeros({0}, on()));
+  EXPECT_EQ(memory.to_vector<float>(), (Floats{1, 2}));
+}
+
+TEST_P(Scatter, MasksAndSmallerIndices) {
+  const Tensor x = floats({0, 0, 0, 0, 0, 0}, {2, 3});
+  const Tensor mask = floats({1, 0, 1, 0, 1, 1}, {2, 3}) > 0;
+  EXPECT_EQ(x.masked_scatter(mask, floats({1, 2, 3, 4, 5}, {5})).to_vector<float>(),
+            (Floats{1, 0, 2, 0, 3, 4}));
+  EXPECT_EQ(x.masked_scatter(mask.slice(0, 0, 1), floats({1, 2, 3, 4}, {4})).to_vector<float>(),
+            (Floats{1, 0, 2, 3, 0, 4}));
+  // The first column alone.
+  EXPECT_EQ(x.scatter(0, ints({1}, {1, 1}), floats({7, 8}, {1, 2})).to_vector<float>(),
+            (Floats{0, 0, 0, 7, 0, 0}));
+  EXPECT_EQ(x.index_put({ints({1, 1}, {2}), Slice{1, 3}}, 2, true).to_vector<float>(),
+            (Floats{0, 0, 0, 0, 4, 4}));
+  EXPECT_EQ(x.index_put({mask}, floats({1, 2, 3, 4}, {4}), true).to_vector<float>(),
+            (Floats{1, 0, 2, 0, 3, 4}));
+  EXPECT_EQ((x + 1).index_put({mask}, 5, true).to_vector<float>(), (Floats{6, 1, 6, 1, 6, 6}));
+  EXPECT_EQ((x + 1).index_put({Slice{1, 2}}, 5, true).to_vector<float>(),
+            (Floats{1, 1, 1, 6, 6, 6}));
+}
+
+// The same bits on every run, however much comes to one place.
+TEST_P(Scatter, TheSameBitsOnEveryRun) {
+  const size_t n = 3000;
+  Floats v(n);
+  for (float& f : v) f = float(random_() % 100003) / 977.0f;
+  const Tensor tv = floats(v, {int64_t(n)}).realize(),
+               ti = ints(places(n, 3), {int64_t(n)}).realize();
+  const Tensor x = Tensor::zeros({50}, on()).realize();
+  const Floats first = x.index_add(0, ti, tv).to_vector<float>();
+  for (int run = 0; run < 3; run++)
+    EXPECT_EQ(x.index_add(0, ti, tv).to_vector<float>(), first);
+}
+
+// Rows cost the same however large what they are written to is.
+TEST_P(Scatter, InPlaceStoresTheRowsAlone) {
+  std::vector<uint64_t> bytes;
+  for (const int64_t rows : {int64_t(1) << 10, int64_t(1) << 14}) {
+    Tensor x = Tensor::zeros({rows, 8}, on()).realize();
+    const Tensor at = ints({3, 5, 3}, {3}).realize(), v = Tensor::ones({3, 8}, on()).realize();
+    const uint64_t kernels = engine::counters().kernels, before = engine::counters().bytes;
+    x.index_add_(0, at, v);
+    x.realize();
+    bytes.push_back(engine::counters().bytes - before);
+    EXPECT_LE(engine::counters().kernels - kernels, 2u);  // positions, and what comes to them
+    x.index_put_({ints({-1}, {1})}, Tensor::full({1, 8}, 7, on()));
+    EXPECT_EQ(x.sum().item(), 3 * 8 + 7 * 8);
+    EXPECT_EQ(x.select(0, 3).to_vector<float>(), Floats(8, 2.0f));
+  }
+  EXPECT_EQ(bytes[0], bytes[1]);
+}
+
+TEST_P(Scatter, OthersKeepWhatTheyRead) {
+  Tensor x = floats({1, 2, 3, 4}, {4});
+  const Tensor before = x * 10, same = x.reshape({2, 2});
+  x.scatter_add_(0, ints({1, 1}, {2}), x.slice(0, 2));
+  const Tensor between = x.sum();
+  x.scatter_(0, ints({0}, {1}), between.reshape({1}));
+  EXPECT_EQ(x.to_vector<float>(), (Floats{17, 9, 3, 4}));
+  EXPECT_EQ(before.to_vector<float>(), (Floats{10, 20, 30, 40}));
+  EXPECT_EQ(same.to_vector<float>(), (Floats{1, 2, 3, 4}));
+  EXPECT_EQ(between.item(), 17);
+  Tensor turned = floats({1, 2, 3, 4}, {4});
+  turned.scatter_(0, ints({0, 1, 2, 3}, {4}), turned.flip());
+  EXPECT_EQ(turned.to_vector<float>(), (Floats{4, 3, 2, 1}));
+}
+
+// Of elements that come to one place the last is left, and it alone has a gradient.
+TEST_P(Scatter, GradientsOfWhatIsReplaced) {
+  Tensor x = floats({1, 2, 3}, {3}), v = floats({4, 5, 6}, {3});
+  x.set_requires_grad();
+  v.set_requires_grad();
+  (x.index_copy(0, ints({1, 0, 1}, {3}), v) * floats({1, 10, 100}, {3})).sum().backward();
+  EXPECT_EQ(x.grad().to_vector<float>(), (Floats{0, 0, 100}));
+  EXPECT_EQ(v.grad().to_vector<float>(), (Floats{0, 1, 10}));
+}
+
+// Linear in what is written: a sum over all places and all positions would be 10^10 terms.
+TEST_P(Scatter, GradientsOfWhatIsPickedAreStoredByIndex) {
+  if (GetParam() != "CPU") GTEST_SKIP() << "GPUs compare where that is faster";
+  const int64_t places_count = 100000, n = 100000;
+  const Ints at = places(size_t(n), places_count);
+  Tensor w = Tensor::zeros({places_count, 1}, on()).realize().set_requires_grad();
+  const Tensor index = ints(at, {n});
+  Floats want(size_t(places_count), 0.0f);
+  for (int32_t i : at) want[size_t(i)] += 1;
+  Tensor::embedding(w, index).sum().backward();
+  EXPECT_EQ(w.grad().to_vector<float>(), want);
+  w.set_grad({});
+  w.index_select(0, index).sum().backward();
+  EXPECT_EQ(w.grad().to_vector<float>(), want);
+}
+
+// A replayed step: rows of a table move towards a target, each by its own gradient.
+TEST_P(Scatter, AJitTrainsAnEmbedding) {
+  Tensor table = Tensor::zeros({300, 4}, on()).realize();
+  Jit step([&](const std::vector<Tensor>& in) {
+    Tensor w = table.detach().set_requires_grad();
+    const Tensor loss = (Tensor::embedding(w, in[0]) - in[1]).square().sum() * 0.5;
+    const Tensor g = loss.gradient({w}).at(0);
+    table.assign(table - g * 0.5);
+    return std::vector<Tensor>{loss};
+  });
+  std::vector<Floats> want(300, Floats(4, 0.0f));
+  for (int32_t round = 0; round < 5; round++) {
+    const Ints at = places(80, 300);
+    const Tensor goal = Tensor::full({80, 4}, round, on()).realize();
+    step({ints(at, {80}), goal});
+    std::vector<Floats> next = want;
+    for (int32_t i : at) {
+      for (size_t c = 0; c < 4; c++)
+        next[size_t(i)][c] -= 0.5f * (want[size_t(i)][c] - float(round));
+    }
+    want = next;
+  }
+  EXPECT_GE(step.stats().replays, 3u);
+  const Floats got = table.to_vector<float>();
+  for (size_t i = 0; i < got.size(); i++) ASSERT_NEAR(got[i], want[i / 4][i % 4], 1e-4) << i;
+}
+
+TEST_P(Scatter, AJitWritesByIndexInPlace) {
+  Tensor state = Tensor::zeros({6, 2}, on()).realize();
+  Jit step([&](const std::vector<Tensor>& in) {
+    state.index_add_(0, in[0], in[1]);
+    return std::vector<Tensor>{state.sum()};
+  });
+  Floats want(12, 0.0f);
+  for (int32_t round = 0; round < 5; round++) {
+    const Ints at{round, 5, round};
+    const Tensor v = Tensor::full({3, 2}, round + 1, on()).realize();
+    step({ints(at, {3}), v});
+    for (int32_t i : at) {
+      for (size_t c = 0; c < 2; c++) want[size_t(2 * i) + c] += float(round + 1);
+    }
+    EXPECT_EQ(state.to_vector<float>(), want) << round;
+  }
+}
+
+// As many rows as an argument has.
+TEST_P(Scatter, AJitAddsAsManyRowsAsThereAre) {
+  Tensor state = Tensor::zeros({8, 3}, on()).realize();
+  Jit step(
+      [&](const std::vector<Tensor>& in) {
+        state.index_add_(0, in[0], in[1].reshape({1, 3}).expand({in[0].size(0), 3}));
+        return std::vector<Tensor>{state.sum()};
+      },
+      {.dynamic = {{.argument = 0, .axis = 0, .name = "T", .min = 1, .max = 20}}});
+  Floats want(24, 0.0f);
+  for (int64_t round = 0; round < 6; round++) {
+    const Ints at = places(size_t(1 + round * 3), 8);
+    step({ints(at, {int64_t(at.size())}), floats({1, 2, float(round)}, {3})});
+    for (int32_t i : at) {
+      want[size_t(3 * i)] += 1;
+      want[size_t(3 * i + 1)] += 2;
+      want[size_t(3 * i + 2)] += float(round);
+    }
+    EXPECT_EQ(state.to_vector<float>(), want) << round;
+  }
+  EXPECT_GE(step.stats().replays, 4u);
+}
+
+}  // namespace
+}  // namespace tuff::test
