@@ -94,6 +94,7 @@ TEST(TensorErrors, EveryPublicFunctionIsCalledByATestOfValues) {
        {"apps/check/functions.cpp", "apps/check/functions_math.cpp",
         "apps/check/functions_options.cpp", "apps/check/functions_views.cpp",
         "apps/check/functions_sorting.cpp", "tests/tensor/sorting_test.cpp",
+        "apps/check/functions_scatter.cpp", "tests/tensor/scatter_test.cpp",
         "tests/tensor/reference.cpp", "tests/tensor/writes_test.cpp",
             "tests/tensor/elementary_test.cpp",
         "tests/tensor/state_test.cpp", "tests/tensor/conformance_test.cpp",
