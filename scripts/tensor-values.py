@@ -494,6 +494,52 @@ def window_sampling():
     ]
 
 
+def apart(*shape):
+    """In no order, all different, also as whole numbers."""
+    return (torch.randperm(math.prod(shape)) - math.prod(shape) // 2).double().reshape(shape) * 1.25
+
+
+def sorting():
+    x, long, v = apart(3, 4, 5), apart(2, 300), apart(4, 7)
+    nan, inf = math.nan, math.inf
+    odd = torch.tensor([[1, nan, -2, inf, 3, -inf, 0], [nan, nan, 5, 4, 2, -1, 8], [nan] * 7]).double()
+    few = ints(4, 9, high=4)
+    ends, low, high = torch.tensor([-3.0, -1, 0, 0, 2, 4]).double(), floats(3, 2, low=-4, high=5), torch.tensor([-3.0, 0, 4, 9, -7]).double()
+    rows = apart(3, 6).sort(1)[0]
+    last = lambda p: torch.tensor([[max(i for i in range(p.shape[0]) if p[i, j] == p.mode(0)[0][j]) for j in range(p.shape[1])]], dtype=torch.int32)
+    yield from [
+        ("sort", [x], lambda p: p.sort(1)[0]), ("sort_descending", [x], lambda p: p.sort(0, True)[0]), ("sort_positions", [few], lambda p: p.sort(stable=True, dim=-1, descending=True)[1].int()),
+        ("sort_special", [odd], lambda p: p.detach().sort(stable=True)[0]), ("sort_long", [long], lambda p: p.sort()[0]), ("argsort", [x], lambda p: p.argsort(0).int()),
+        ("argsort_long", [ints(2, 300, high=20)], lambda p: p.sort(stable=True, dim=1, descending=True)[1].int()), ("msort", [x], torch.msort), ("topk", [x], lambda p: p.topk(3, 1)[0]),
+        ("topk_smallest", [x], lambda p: p.topk(2, 0, False)[1].int()), ("topk_long", [long], lambda p: p.topk(5)[0]), ("kthvalue", [x], lambda p: p.kthvalue(2, 1)[0]),
+        ("kthvalue_place", [x], lambda p: p.kthvalue(2, 1, True)[1].int()),
+        ("median", [x], torch.median), ("median_dim", [x], lambda p: p.median(1, True)[0]), ("median_nan", [odd], lambda p: p.detach().median(1)[0]),
+        ("nanmedian", [odd], lambda p: p.detach().nanmedian(1)[0]), ("mode", [few], lambda p: p.mode(1)[0]), ("mode_place", [few], last),
+        ("quantile", [x], lambda p: p.quantile(0.3)), ("quantile_dim", [x], lambda p: p.quantile(0.8, 1, True)),
+        ("quantile_several", [x, torch.tensor([0, 0.25, 1]).double()], lambda p, q: p.quantile(q.detach(), 0)),
+        ("quantile_lower", [x], lambda p: p.quantile(0.3, 2, interpolation="lower")), ("quantile_higher", [x], lambda p: p.quantile(0.3, 2, interpolation="higher")),
+        ("quantile_nearest", [x], lambda p: p.quantile(0.3, 2, interpolation="nearest")), ("quantile_midpoint", [x], lambda p: p.quantile(0.3, 2, interpolation="midpoint")),
+        ("nanquantile", [odd], lambda p: p.detach().nanquantile(0.6, 1)),
+        ("searchsorted", [ends, low], lambda p, q: torch.searchsorted(p, q).int()), ("searchsorted_right", [ends, high], lambda p, q: torch.searchsorted(p, q, right=True).int()),
+        ("searchsorted_rows", [rows, v[:3, :2].contiguous()], lambda p, q: torch.searchsorted(p, q).int()), ("bucketize", [low, ends], lambda p, q: torch.bucketize(p, q).int()),
+        ("histc", [floats(5, 7, low=-3, high=3)], lambda p: torch.histc(p.detach(), 4, -2, 2)),
+    ]
+
+
+def running():
+    x, pairs = floats(3, 4, 5), torch.tensor([[2, 0.5], [4, 0.25], [0.5, 2], [-1, 1]]).double()
+    powers = pairs[torch.randint(4, (2, 166))].reshape(2, 332)[:, :331]  # no product of them is rounded
+    zeros = torch.tensor([[1.5, 0, 2, -1, 3], [0, 2, 0, 1, 1], [2, 3, 1, -2, 0]]).double()
+    few = ints(3, 6, low=-3, high=3)
+    odd = torch.tensor([[1, math.inf, -math.inf], [3, 2, 1], [math.nan, 0, 5], [2, 7, -1]]).double()
+    yield from [
+        ("cumprod", [x], lambda p: p.cumprod(1)), ("cumprod_zeros", [zeros], lambda p: p.cumprod(1)), ("cumprod_int", [few], lambda p: p.cumprod(-1)),
+        ("cumprod_long", [powers], lambda p: p.cumprod(1)), ("cummax", [x], lambda p: p.cummax(1)[0]), ("cummax_place", [few], lambda p: p.cummax(1)[1].int()),
+        ("cummax_special", [odd], lambda p: p.detach().cummax(0)[0]), ("cummin", [x], lambda p: p.cummin(0)[0]), ("cummin_place", [few], lambda p: p.cummin(1)[1].int()),
+        ("cummin_long", [floats(2, 331)], lambda p: p.cummin(1)[0]), ("logcumsumexp", [x], lambda p: p.logcumsumexp(1)), ("logcumsumexp_long", [floats(2, 331)], lambda p: p.logcumsumexp(1)),
+    ]
+
+
 def digits(values):
     """Nine digits; what JSON has no number for as a word, -0 included (a reader may take it for an integer)."""
     words = {"nan": "nan", "inf": "inf", "-inf": "-inf", "-0": "-0"}
@@ -600,7 +646,7 @@ def later_scatter():
 
 GROUPS = (elementwise, movement, reductions, networks, creation, more_movement, indexing, more_elementwise, special, more_reductions, einsums, more_networks)
 # Drawn after all else, so that the operands of the groups above are what they were.
-LATER = (later_elementwise, later_activations, later_products, later_movement, later_reductions, later_losses, later_attention, window_convolutions, window_pools, window_sampling, later_scatter)
+LATER = (later_elementwise, later_activations, later_products, later_movement, later_reductions, later_losses, later_attention, window_convolutions, window_pools, window_sampling, later_scatter, sorting, running)
 
 
 def main():

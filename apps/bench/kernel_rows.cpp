@@ -3,8 +3,10 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <random>
 
+#include "base/check.h"
 #include "bench/kernel_bench.h"
 #include "bench/random_blocks.h"
 #include "io/dequantize.h"
@@ -476,6 +478,42 @@ KernelCase gather(const Extents& e, const KernelOptions& o) {
   return c;
 }
 
+// ---- order: values, then where they were
+
+KernelCase in_order(const Extents& e, const KernelOptions& o, int64_t taken, bool largest) {
+  const Given x = given({e[0]}, o, 1);
+  const auto order = std::make_shared<std::vector<int64_t>>(size_t(e[0]));
+  std::iota(order->begin(), order->end(), 0);
+  std::ranges::stable_sort(*order, [&](int64_t a, int64_t b) {
+    return largest ? x.at(a) > x.at(b) : x.at(a) < x.at(b);
+  });
+  KernelCase c;
+  c.inputs = {x.tensor};
+  c.bytes = element_bytes(o) * double(e[0]) + (element_bytes(o) + 4) * double(taken);
+  c.expected = [x, order, taken](int64_t i) {
+    return Expected{i < taken ? x.at((*order)[size_t(i)]) : double((*order)[size_t(i - taken)]), 0};
+  };
+  return c;
+}
+
+KernelCase sort(const Extents& e, const KernelOptions& o) {
+  KernelCase c = in_order(e, o, e[0], false);
+  c.function = [](Inputs in) {
+    const auto [sorted, places] = in[0].sort();
+    return std::vector<Tensor>{sorted, places};
+  };
+  return c;
+}
+
+KernelCase topk(const Extents& e, const KernelOptions& o) {
+  KernelCase c = in_order(e, o, e[1], true);
+  c.function = [k = e[1]](Inputs in) {
+    const auto [largest, places] = in[0].topk(k);
+    return std::vector<Tensor>{largest, places};
+  };
+  return c;
+}
+
 // Rows added to a table by index, in place of a copy of it.
 KernelCase scatter(const Extents& e, const KernelOptions& o) {
   const int64_t rows = e[0], columns = e[1], count = e[2];
@@ -627,13 +665,32 @@ std::vector<KernelRow> memory_rows() {
   };
 }
 
+std::vector<KernelRow> order_rows() {
+  return {
+    {"sort",
+     "A vector in order, and where its elements were",
+     "N",
+     Unit::Gbps,
+     {{10'000}, {1'000'000}},
+     exactly<1>,
+     sort},
+    {"topk",
+     "The largest elements of a vector, and where they were",
+     "NxK: K of N",
+     Unit::Gbps,
+     {{50257, 50}, {1'000'000, 50}},
+     exactly<2>,
+     topk},
+  };
+}
+
 }  // namespace
 
 std::span<const KernelRow> kernel_rows() {
   static const std::vector<KernelRow> rows = [] {
     std::vector<KernelRow> all = arithmetic_rows();
-    const std::vector<KernelRow> others = memory_rows();
-    all.insert(all.end(), others.begin(), others.end());
+    for (const auto part : {memory_rows, order_rows})
+      for (KernelRow& row : part()) all.push_back(std::move(row));
     return all;
   }();
   return rows;

@@ -267,7 +267,8 @@ std::span<const Function> functions() {
     std::vector<Function> out;
     for (const auto part : {elementwise, movement, reductions, networks, functions_with_options,
                             functions_of_math, functions_of_views,
-                            functions_of_windows, functions_of_scatter})
+                            functions_of_windows, functions_of_scatter,
+                            functions_of_sorting})
       for (Function& f : part()) out.push_back(std::move(f));
     return out;
   }();

@@ -44,5 +44,7 @@ std::vector<Function> functions_of_scatter();
 std::vector<Function> functions_of_views();
 // Convolutions, pools, resizing, sampling.
 std::vector<Function> functions_of_windows();
+// Order, selection, search, running values.
+std::vector<Function> functions_of_sorting();
 
 }  // namespace tuff::check

@@ -130,6 +130,12 @@ def torch_work(threads, bench, shape, dtype, transposed):
     if bench == "gather":
         table, rows = made(*shape[:2]), torch.randint(shape[0], (shape[2],))
         return lambda: F.embedding(rows, table)
+    if bench == "sort":
+        x = made(*shape)
+        return lambda: torch.sort(x, stable=True)
+    if bench == "topk":
+        x = made(shape[0])
+        return lambda: torch.topk(x, shape[1])
     if bench == "scatter":
         table, rows = made(*shape[:2]), torch.randint(shape[0], (shape[2],))
         source = made(shape[2], shape[1])

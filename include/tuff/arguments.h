@@ -159,6 +159,10 @@ enum class Reduction { None, Mean, Sum, BatchMean };
 /// its edge, or itself again.
 enum class PadMode { Constant, Reflect, Replicate, Circular };
 
+/// What a quantile between two elements is: on the line between them, one of them, the nearer one
+/// (of equally near ones that at an even position), or their mean.
+enum class Interpolation { Linear, Lower, Higher, Nearest, Midpoint };
+
 /// Which axis of a grid the first coordinate belongs to: 0 (rows, NumPy's "ij"), or 1 (columns,
 /// "xy").
 enum class GridOrder { Rows, Columns };

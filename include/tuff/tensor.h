@@ -19,6 +19,7 @@
 #include <tuff/tensor_math.h>
 #include <tuff/tensor_products.h>
 #include <tuff/tensor_scatter.h>
+#include <tuff/tensor_sorting.h>
 #include <tuff/tensor_statistics.h>
 #include <tuff/tensor_views.h>
 #include <tuff/tensor_windows.h>
@@ -44,12 +45,13 @@ class Index;
 ///
 /// Many of its functions stand in bases by subject: tensor_math.h (elementary functions,
 /// activations), tensor_views.h (movement), tensor_products.h, tensor_statistics.h,
-/// tensor_scatter.h (stores by index), tensor_windows.h (pools, resizing), tensor_writes.h (in
-/// place).
+/// tensor_scatter.h (stores by index), tensor_sorting.h (order, selection, running values),
+/// tensor_windows.h (pools, resizing), tensor_writes.h (in place).
 class Tensor : public TensorMath,
                public TensorViews,
                public TensorProducts,
                public TensorStatistics,
+               public TensorSorting,
                public TensorScatter,
                public TensorWindows,
                public TensorWrites {
@@ -580,6 +582,13 @@ class Tensor : public TensorMath,
   static void check_count(size_t given, const Sizes& sizes);
   void check_dtype(DType wanted) const;
   TensorImpl* impl_ = nullptr;
+};
+
+/// What Tensor::unique() gives.
+struct UniqueElements {
+  Tensor values;
+  Tensor inverse;  ///< the place among values of each element, in the shape of the tensor
+  Tensor counts;   ///< how often each of values stands there
 };
 
 /// One piece of Tensor::index: a number, a slice, a new axis, an ellipsis, or a tensor of integers

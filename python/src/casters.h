@@ -300,6 +300,10 @@ TUFF_WORDS(tuff::Reduction, {"none", tuff::Reduction::None}, {"mean", tuff::Redu
 TUFF_WORDS(tuff::PadMode, {"constant", tuff::PadMode::Constant},
            {"reflect", tuff::PadMode::Reflect}, {"replicate", tuff::PadMode::Replicate},
            {"circular", tuff::PadMode::Circular}, {"zeros", tuff::PadMode::Constant});
+TUFF_WORDS(tuff::Interpolation, {"linear", tuff::Interpolation::Linear},
+           {"lower", tuff::Interpolation::Lower}, {"higher", tuff::Interpolation::Higher},
+           {"nearest", tuff::Interpolation::Nearest},
+           {"midpoint", tuff::Interpolation::Midpoint});
 TUFF_WORDS(tuff::GridOrder, {"ij", tuff::GridOrder::Rows}, {"xy", tuff::GridOrder::Columns});
 TUFF_WORDS(tuff::FanMode, {"in", tuff::FanMode::In}, {"out", tuff::FanMode::Out});
 #undef TUFF_WORDS

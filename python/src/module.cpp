@@ -67,6 +67,7 @@ PYBIND11_MODULE(_tuff, m) {
   bind_views(tensor);
   bind_products(tensor);
   bind_statistics(tensor);
+  bind_sorting(tensor);
   bind_scatter(tensor);
   bind_windows(tensor);
   bind_writes(tensor);

@@ -27,6 +27,7 @@ void bind_math(TensorClass& c);
 void bind_views(TensorClass& c);
 void bind_products(TensorClass& c);
 void bind_statistics(TensorClass& c);
+void bind_sorting(TensorClass& c);
 void bind_scatter(TensorClass& c);
 void bind_windows(TensorClass& c);
 void bind_writes(TensorClass& c);

@@ -98,6 +98,12 @@ void bind_drawn(TensorClass& c) {
          bool grad) { return Tensor::randint(low, high, sizes, {t, device, grad}); },
       arg("low"), arg("high"), arg("sizes"), TUFF_OPTIONS(DType::I32),
       "Whole numbers in [low, high).");
+  c.def_static(
+      "randperm",
+      [](int64_t n, DType t, const std::string& device, bool grad) {
+        return Tensor::randperm(n, {t, device, grad});
+      },
+      arg("n"), TUFF_OPTIONS(DType::I32), "0..n-1 in random order.");
   c.def_static("manual_seed", &Tensor::manual_seed, arg("seed"), "Begins the random numbers anew.");
   c.def_static("get_rng_state", &Tensor::get_rng_state, arg("device") = "",
                "Where a device's random numbers are, for set_rng_state().");

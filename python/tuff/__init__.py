@@ -28,7 +28,7 @@ from ._jit import Jit, jit  # noqa: F401
 empty, zeros, ones, full = Tensor.empty, Tensor.zeros, Tensor.ones, Tensor.full
 arange, linspace, eye = Tensor.arange, Tensor.linspace, Tensor.eye
 rand, randn, uniform, normal = Tensor.rand, Tensor.randn, Tensor.uniform, Tensor.normal
-randint, manual_seed = Tensor.randint, Tensor.manual_seed
+randint, randperm, manual_seed = Tensor.randint, Tensor.randperm, Tensor.manual_seed
 get_rng_state, set_rng_state = Tensor.get_rng_state, Tensor.set_rng_state
 from_blob, from_bytes, from_file = Tensor.from_blob, Tensor.from_bytes, Tensor.from_file
 cat, stack, einsum, where = Tensor.cat, Tensor.stack, Tensor.einsum, Tensor.where

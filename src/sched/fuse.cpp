@@ -5,6 +5,7 @@
 
 #include "base/contains.h"
 #include "ir/walk.h"
+#include "sched/pick.h"
 #include "sched/prepare.h"
 
 namespace tuff::sched {
@@ -34,7 +35,7 @@ bool repeats(const Node& n) {
 
 namespace {
 
-constexpr uint32_t kMaxDepth = 100;         // of one kernel's expression; rangeify recurses over it
+constexpr uint32_t kMaxDepth = 200;         // of one kernel's expression; rangeify recurses over it
 constexpr uint32_t kTranscendental = 5;     // in the costs of ops.def
 constexpr uint32_t kMemoryPerElement = 10;  // one full-sized load or store
 constexpr uint32_t kFreeWhenRepeated = 2;
@@ -136,7 +137,27 @@ class Planner {
     }
     movement_hash_.assign(n, 0);
     find_devices();
+    find_picks();
   }
+
+  // Where nothing else reads what stands between the sum and its index. On a CPU the steps of a
+  // search are a kernel each, whose vectors load by index: one kernel of all steps branches.
+  void find_picks() {
+    picked_by_.assign(p_.nodes.size(), UINT32_MAX);
+    inside_pick_.assign(p_.nodes.size(), 0);
+    for (uint32_t i = 0; i < p_.nodes.size(); i++) {
+      if (!p_.device[i] || !target_of_(*p_.device[i]).has_local) continue;
+      const std::optional<ElementPick> pick = element_pick(node(i));
+      if (!pick) continue;
+      const bool alone = std::ranges::all_of(pick->inner, [&](const Node* n) {
+        return users_[p_.position.at(n)].size() == 1;
+      });
+      if (!alone) continue;
+      picked_by_[i] = p_.position.at(pick->index);
+      for (const Node* n : pick->inner) inside_pick_[p_.position.at(n)] = 1;
+    }
+  }
+  bool is_pick(uint32_t i) const { return picked_by_[i] != UINT32_MAX; }
 
   void find_devices() {
     p_.device.assign(p_.nodes.size(), nullptr);
@@ -252,6 +273,7 @@ class Planner {
     const Facts& f = facts_[b];
     if (node(i).op == Op::Pad && f.reduced) realize(b);
     if (!repeats(node(i)) || recomputed_always(b)) return;
+    if (inside_pick_[i] && !f.reduced) return;  // with one element only
     const bool nearly_free = f.loads.empty() ? f.weight <= 4 * kTranscendental
                                              : f.loads.size() == 1 && f.weight <= free_weight(b);
     if (!f.reduced && (nearly_free || decoded_by_product(i, b))) return;
@@ -330,7 +352,7 @@ class Planner {
     f.packed = f.packed && n.op != Op::Reduce;
     f.decodes = f.decodes && n.op != Op::Reduce &&
                 (!is_float(n.dtype) || n.op == Op::Cast || n.op == Op::Bitcast);
-    if (n.op == Op::Reduce) {
+    if (n.op == Op::Reduce && !is_pick(i)) {
       f.reduced = element_count(n.src(0)->shape);
       f.reduction = i;
     }
@@ -356,6 +378,10 @@ class Planner {
       if (is_leaf(i)) continue;
       if (p_.realized[i] || node(i).op == Op::Assign) uses_[i].assign(1, mix(17, i));
       std::sort(uses_[i].begin(), uses_[i].end());
+      if (is_pick(i)) {
+        pass_all_uses(uses_[i], picked_by_[i]);
+        continue;
+      }
       for (uint32_t s : p_.sources(i)) pass_uses(i, s);
     }
   }
@@ -379,6 +405,13 @@ class Planner {
       if (is_movement(op)) u = mix(u, movement_hash_[i]);
       if (op == Op::Reduce) u = mix(u, i + 1000003ull);
       if (uses_[s].size() < kMaxUses) add_once(uses_[s], u);
+    }
+  }
+
+  // An index is used where its element is.
+  void pass_all_uses(const std::vector<uint64_t>& uses, uint32_t s) {
+    for (uint64_t u : uses) {
+      if (!is_leaf(s) && uses_[s].size() < kMaxUses) add_once(uses_[s], u);
     }
   }
 
@@ -469,6 +502,8 @@ class Planner {
   const TargetOf& target_of_;
   std::vector<Facts> facts_;
   std::vector<uint64_t> movement_hash_;
+  std::vector<uint32_t> picked_by_;  // of a sum that is a load: its index
+  std::vector<uint8_t> inside_pick_;
   std::vector<std::vector<uint64_t>> uses_;
   std::vector<std::vector<uint32_t>> users_;
   std::vector<std::vector<uint32_t>> reads_;

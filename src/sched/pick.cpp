@@ -1,6 +1,7 @@
 #include "sched/pick.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "ir/kernel_floor.h"
 #include "ir/symbolic.h"
@@ -68,6 +69,56 @@ UOp pick_elements(UOp value, std::vector<UOp>& ranges) {
   if (at->src_count > 2) gate = logical_and(substitute(at->src(2), map), gate);
   std::erase(ranges, p.range);
   return make_load(make_index(at->src(0), substitute(at->src(1), map), gate));
+}
+
+namespace {
+
+const Node* below_movement(const Node* n, std::vector<const Node*>* passed = nullptr) {
+  while (is_movement(n->op)) {
+    if (passed) passed->push_back(n);
+    n = n->src(0).get();
+  }
+  return n;
+}
+
+bool is_counter(const Node* n) {
+  n = below_movement(n);
+  if (n->op == Op::Cast) n = below_movement(n->src(0).get());
+  return n->op == Op::Iota;
+}
+
+// Apart from axes of one element.
+bool same_elements(const Shape& a, const Shape& b) {
+  const auto extents = [](const Shape& s) {
+    Shape out;
+    std::copy_if(s.begin(), s.end(), std::back_inserter(out), [](const Dim& d) { return d != 1; });
+    return out;
+  };
+  return extents(a) == extents(b);
+}
+
+}  // namespace
+
+std::optional<ElementPick> element_pick(const Node& sum) {
+  if (sum.op != Op::Reduce || sum.get<ReduceArg>().op != Op::Add || sum.dtype == DType::Bool ||
+      sum.get<ReduceArg>().axes.size() != 1)
+    return {};
+  const Node* chosen = sum.src(0).get();
+  if (chosen->op != Op::Where) return {};
+  const Node* memory = below_movement(chosen->src(1).get());
+  const Node* otherwise = below_movement(chosen->src(2).get());
+  if ((memory->op != Op::Buffer && memory->op != Op::Contiguous) || !otherwise->is_const() ||
+      otherwise->get<Scalar>().as_bool())
+    return {};
+  ElementPick p{nullptr, {chosen}};
+  const Node* hit = below_movement(chosen->src(0).get(), &p.inner);
+  if (hit->op != Op::CmpEq) return {};
+  p.inner.push_back(hit);
+  const int counter = is_counter(hit->src(0).get()) ? 0 : 1;
+  if (!is_counter(hit->src(size_t(counter)).get())) return {};
+  p.index = below_movement(hit->src(size_t(1 - counter)).get(), &p.inner);
+  if (!same_elements(p.index->shape, sum.shape)) return {};
+  return p;
 }
 
 }  // namespace tuff::sched

@@ -1,7 +1,9 @@
 // Sums over a comparison with a counter, as gather and embedding spell them, become one load at the
-// compared index. Called by rangeify on the value of a sum before its ranges are closed.
+// compared index. Called by rangeify on the value of a sum before its ranges are closed, and by
+// fusion, to which such a sum is no reduction.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "ir/uop.h"
@@ -11,5 +13,14 @@ namespace tuff::sched {
 // sum over r of where(e == r, load(r), 0) is load(e) where 0 <= e < size, else 0. Picked ranges are
 // taken out of `ranges`; the value comes back unchanged where the form is another.
 ir::UOp pick_elements(ir::UOp value, std::vector<ir::UOp>& ranges);
+
+// A sum of a graph that pick_elements() turns into a load, one for each element of an index that is
+// computed: sum over one axis of where(expand(index) == counter, memory, 0). None where the
+// elements of an index pick several each, as those of an embedding do.
+struct ElementPick {
+  const ir::Node* index;               // without movement
+  std::vector<const ir::Node*> inner;  // between the sum and that: where, comparison, movement
+};
+std::optional<ElementPick> element_pick(const ir::Node& sum);
 
 }  // namespace tuff::sched

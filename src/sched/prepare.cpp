@@ -8,6 +8,7 @@
 #include "ir/scalar_eval.h"
 #include "ir/walk.h"
 #include "sched/parts.h"
+#include "sched/pick.h"
 #include "sched/scatter_parts.h"
 #include "sched/scattered_sum.h"
 #include "sched/sum_of_sums.h"
@@ -226,8 +227,9 @@ class Preparer {
         inner && !steps_.skips(Step::OneSum) && used_once(n->src(0).get(), inner)) {
       if (const UOp both = one_sum(whole)) return both;
     }
-    // Sources may have become constants, which have no device.
-    return whole->device && !steps_.skips(Step::Parts) ? made_of_parts(whole) : whole;
+    // Sources may have become constants, which have no device. A load has no parts.
+    const bool splits = whole->device && !steps_.skips(Step::Parts) && !element_pick(*whole);
+    return splits ? made_of_parts(whole) : whole;
   }
 
   UOp made_of_parts(const UOp& whole) {

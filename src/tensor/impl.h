@@ -179,6 +179,8 @@ DType position_dtype(const Size& n);
 Tensor counter(const Size& n, int64_t d, int64_t rank, const std::string& device);
 // The sum in x's own dtype, of integers also.
 Tensor own_sum(const char* what, const Tensor& x, const Axes& dims);
+// The same with Add, Mul or Max.
+Tensor own_reduction(const char* what, ir::Op op, const Tensor& x, const Axes& dims);
 // hit is bool, true for at most one position of the summed axes: what x holds there, or 0. The
 // scheduler turns it into one load.
 Tensor pick(const Tensor& hit, const Tensor& x, const Axes& dims);

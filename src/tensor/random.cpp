@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "engine/device.h"
 #include "tensor/impl.h"
+#include "tensor/order.h"
 
 namespace tuff {
 
@@ -244,6 +245,50 @@ Tensor Tensor::randint(int64_t low, int64_t high, const Sizes& sizes, const Tens
   const DType t = is_int(o.dtype) ? o.dtype : DType::I32;
   return finished(
       offset.cast(t) + detail::wrap(ir::constant(Scalar::of_int(t, low)), offset.device()), o);
+}
+
+Tensor TensorSorting::randperm(int64_t n, const TensorOptions& o) {
+  if (n < 0) fail<InvalidArgument>("randperm: {} elements", n);
+  const detail::BuildGuard section;
+  const std::string device = engine::canonical_device(o.device);
+  const auto words = random_bits({n}, device);
+  const UOp shift = ir::constant(Scalar::of_int(DType::U64, 32)),
+            high = ir::alu(Op::Shl, {ir::cast(words[0], DType::U64), shift}),
+            keys = ir::alu(Op::Or, {high, ir::cast(words[1], DType::U64)});
+  return finished(detail::stable_order(detail::wrap(keys, device)), o);
+}
+
+namespace {
+
+// The first of n running sums that is above a number drawn below their total.
+Tensor drawn_again(const Tensor& weights, int64_t count) {
+  const Tensor sums = weights.cumsum(-1).contiguous();
+  Sizes sizes = weights.sizes();
+  sizes.back() = count;
+  const Tensor u = Tensor::rand(sizes, {weights.dtype(), weights.device()});
+  return detail::count_before(sums, u * sums.narrow(-1, weights.size(-1) - 1, 1), true);
+}
+
+// The first of exponentially distributed arrivals at these rates (Efraimidis and Spirakis, 2006).
+Tensor drawn_once(const Tensor& weights, int64_t count) {
+  const Tensor u = Tensor::rand(weights.sizes(), {weights.dtype(), weights.device()});
+  const Tensor arrival = (1.0 - u).log().neg() / weights;
+  return detail::first_in_order(detail::order_keys(arrival), count);
+}
+
+}  // namespace
+
+Tensor TensorSorting::multinomial(int64_t num_samples, bool replacement) const {
+  const Tensor& given = detail::self(this);
+  detail::require_numbers("multinomial", given.sizes());
+  if (given.dim() < 1 || given.dim() > 2 || given.size(-1) == 0)
+    fail<ShapeError>("multinomial: {} are no weights (n) or (m, n)", detail::text(given.sizes()));
+  if (num_samples < 1) fail<InvalidArgument>("multinomial: {} samples", num_samples);
+  if (!replacement && num_samples > int64_t(given.size(-1)))
+    fail<ShapeError>("multinomial: {} samples of {} without replacement", num_samples,
+                     given.size(-1));
+  const Tensor weights = given.detach().cast(detail::compute_dtype(given.dtype()));
+  return replacement ? drawn_again(weights, num_samples) : drawn_once(weights, num_samples);
 }
 
 namespace {

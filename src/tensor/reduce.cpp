@@ -1,10 +1,10 @@
-// Reductions, softmax, running sums and what is made of them.
+// Reductions, softmax, running sums and products and what is made of them.
 #include <algorithm>
 #include <limits>
 
-#include "base/arith.h"
 #include "base/check.h"
 #include "tensor/impl.h"
+#include "tensor/scans.h"
 
 namespace tuff {
 
@@ -67,6 +67,10 @@ DType summed_in(const char* what, const Tensor& x, const Axes& dims) {
   return reduced_count(what, x, dims).max() <= most ? accumulator(t) : sum_dtype(t);
 }
 
+DType multiplied_in(DType t) {
+  return is_float(t) || t == DType::Bool ? accumulator(t) : sum_dtype(t);
+}
+
 Tensor summed(const char* what, const Tensor& x, const Axes& dims, bool keepdim) {
   return reduce(what, Op::Add, x.cast(summed_in(what, x, dims)), dims, keepdim);
 }
@@ -81,14 +85,16 @@ void require_elements(const char* what, const Tensor& x, const Axes& dims) {
 Tensor detail::own_sum(const char* what, const Tensor& x, const Axes& dims) {
   return reduce(what, Op::Add, x, dims, false);
 }
+Tensor detail::own_reduction(const char* what, Op op, const Tensor& x, const Axes& dims) {
+  return reduce(what, op, x, dims, false);
+}
 
 // Sums of f16 and bf16 are accumulated in f32 and rounded once.
 Tensor Tensor::sum(const Axes& dims, bool keepdim) const {
   return summed("sum", *this, dims, keepdim).cast(sum_dtype(dtype()));
 }
 Tensor Tensor::prod(const Axes& dims, bool keepdim) const {
-  const bool narrow = is_float(dtype()) || dtype() == DType::Bool;
-  const Tensor x = cast(narrow ? accumulator(dtype()) : sum_dtype(dtype()));
+  const Tensor x = cast(multiplied_in(dtype()));
   return reduce("prod", Op::Mul, x, dims, keepdim).cast(sum_dtype(dtype()));
 }
 Tensor Tensor::max(const Axes& dims, bool keepdim) const {
@@ -196,42 +202,15 @@ Tensor Tensor::log_softmax(int64_t d) const {
   });
 }
 
-namespace {
-
-constexpr int64_t kScanWhole = 256;  // axes up to here are summed in one piece
-constexpr int64_t kScanBlock =
-    64;  // longer ones in blocks: n * 64 additions, then the blocks' sums
-
-// Along the last axis: element i is the sum over j <= i, with a comparison instead of a matrix.
-Tensor scan_whole(const Tensor& x) {
-  const Size n = x.size(-1);
-  const int64_t rank = x.dim() + 1;
-  const Tensor i = detail::counter(n, rank - 2, rank, x.device()),
-               j = detail::counter(n, rank - 1, rank, x.device());
-  const Tensor before = Tensor::where(j <= i, x.unsqueeze(-2), x.full_like(0).unsqueeze(-2));
-  return detail::own_sum("cumsum", before, {-1});
-}
-
-Tensor scan_last(const Tensor& x) {
-  if (x.size(-1).max() <= kScanWhole) return scan_whole(x);
-  const int64_t n = x.size(-1);
-  const int64_t blocks = ceil_div(n, kScanBlock);
-  const Tensor whole_blocks = x.pad({0, blocks * kScanBlock - n});
-  const Tensor inner = scan_whole(detail::unflatten(whole_blocks, x.dim() - 1, blocks, kScanBlock));
-  const Tensor totals = inner.select(-1, kScanBlock - 1);
-  // What stands before each block: the running sum of the blocks' totals, one further.
-  const Tensor before = scan_last(totals).pad({1, -1}).unsqueeze(-1);
-  return (inner + before).flatten(-2, -1).narrow(-1, 0, n);
-}
-
-}  // namespace
-
 Tensor Tensor::cumsum(int64_t d) const {
   reduced_axes("cumsum", {d}, dim());
   const Tensor x = cast(summed_in("cumsum", *this, {d}));
-  Tensor total = x;
-  if (dim() > 0 && numel() > 0) total = scan_last(x.transpose(d, -1)).transpose(d, -1);
-  return total.cast(sum_dtype(dtype()));
+  return detail::running(Op::Add, x, d).cast(sum_dtype(dtype()));
+}
+Tensor TensorSorting::cumprod(int64_t d) const {
+  const Tensor& x = detail::self(this);
+  reduced_axes("cumprod", {d}, x.dim());
+  return detail::running(Op::Mul, x.cast(multiplied_in(x.dtype())), d).cast(sum_dtype(x.dtype()));
 }
 
 }  // namespace tuff

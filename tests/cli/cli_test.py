@@ -245,7 +245,7 @@ class BenchKernels(TuffTest):
     SIZES = {"matmul": "5,7x3x11,2x4x5x6", "gemv": "9,17x31", "conv": "2x3x8x9x5x3", "elementwise": "1025", "broadcast": "5x7",
              "reduce": "1025", "softmax": "9x33", "layernorm": "9x33", "attention": "1x2x9x8",
              "attention_backward": "1x2x9x8", "transpose": "17x31",
-             "gather": "50x8x20", "scatter": "20x8x50"}
+             "gather": "50x8x20", "scatter": "20x8x50", "sort": "300", "topk": "300x7"}
     FIELDS = {"bench": str, "device": str, "driver": str, "dtype": str, "shape": str, "transposed": str, "weights": str,
               "kernels": int,
               "ms_median": float, "ms_min": float, "ms_max": float, "device_us_median": float, "limit": float,

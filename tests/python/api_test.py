@@ -9,10 +9,10 @@ import tuff
 
 FOLDER = pathlib.Path(sys.argv[1])
 BASES = {"TensorMath": "Tensor", "TensorViews": "Tensor", "TensorProducts": "Tensor", "TensorStatistics": "Tensor",
-         "TensorScatter": "Tensor", "TensorWindows": "Tensor", "TensorWrites": "Tensor"}
+         "TensorScatter": "Tensor", "TensorSorting": "Tensor", "TensorWindows": "Tensor", "TensorWrites": "Tensor"}
 HEADERS = {"tensor.h": tuff, "tensor_math.h": tuff, "tensor_views.h": tuff, "tensor_products.h": tuff,
-           "tensor_statistics.h": tuff, "tensor_scatter.h": tuff, "tensor_windows.h": tuff, "tensor_writes.h": tuff,
-           "jit.h": tuff, "io.h": tuff, "dtype.h": tuff,
+           "tensor_statistics.h": tuff, "tensor_scatter.h": tuff, "tensor_sorting.h": tuff, "tensor_windows.h": tuff,
+           "tensor_writes.h": tuff, "jit.h": tuff, "io.h": tuff, "dtype.h": tuff,
            "module.h": tuff.nn, "layers.h": tuff.nn, "window_layers.h": tuff.nn, "recurrent.h": tuff.nn, "transformer.h": tuff.nn,
            "optimizer.h": tuff.optim, "optim.h": tuff.optim, "schedules.h": tuff.optim}
 # Name in C++, or its class -> why there is none of that name in Python, or what takes its place.
@@ -33,6 +33,7 @@ REASONS = {
     "TransposedConvolution": "what ConvTranspose1d, ConvTranspose2d and ConvTranspose3d have",
     "MaxUnpool": "what MaxUnpool1d, MaxUnpool2d and MaxUnpool3d have",
     "padding_of": "of the pads' constructors",
+    "UniqueElements": "unique() gives what is asked for, as a tuple",
     "Index": "x[...] takes Python's own indices",
     "JitOptions": "keyword arguments of Jit and jit",
     "Jit.graph": "the queue's graph, for measuring in C++",

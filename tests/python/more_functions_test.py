@@ -1,5 +1,5 @@
-"""Functions that stand in the bases of Tensor (elementary ones, activations, movement, products, statistics, losses,
-in place) against NumPy."""
+"""Functions that stand in the bases of Tensor (elementary ones, activations, movement, products, statistics, order,
+losses, in place) against NumPy."""
 import math
 import unittest
 
@@ -147,6 +147,40 @@ STATISTICS = {
     "equal": [([X], lambda x: tuff.tensor([x.equal(x * 1), x.equal(x + 1), x.equal(x[0])]), lambda x: np.array([True, False, False]))],
     "clone": [([X], lambda x: x.clone(), lambda x: x)],
 }
+def in_order(x, axis):
+    return np.argsort(x, axis, kind="stable")
+
+
+# Of equal elements the last one so far.
+def places_of_largest(x):
+    return np.array([[max(j for j in range(i + 1) if row[j] == row[:i + 1].max()) for i in range(len(row))] for row in x])
+
+
+SORTING = {
+    "sort": [([CUBE], lambda x: x.sort(1)[0], lambda x: np.sort(x, 1)), ([A], lambda x: x.sort(descending=True, stable=True)[1], lambda x: in_order(-x, -1))],
+    "argsort": [([A], lambda x: x.argsort(0), lambda x: in_order(x, 0))], "msort": [([X], lambda x: x.msort(), lambda x: np.sort(x, 0))],
+    "topk": [([X], lambda x: x.topk(2)[0], lambda x: -np.sort(-x, 1)[:, :2]), ([X], lambda x: x.topk(k=1, dim=0, largest=False, sorted=True)[1], lambda x: x.argmin(0)[None])],
+    "kthvalue": [([X], lambda x: x.kthvalue(2, 0)[0], lambda x: np.sort(x, 0)[1]), ([X], lambda x: x.kthvalue(1, keepdim=True)[1], lambda x: x.argmin(1)[:, None])],
+    "median": [([X], lambda x: x.median(), np.median), ([X], lambda x: x.median(1)[0], lambda x: np.median(x, 1)), ([X], lambda x: x.median(0)[1], lambda x: in_order(x, 0)[1])],
+    "nanmedian": [([ODD], lambda x: x.nanmedian(), lambda x: 0.0), ([X], lambda x: x.nanmedian(1, True)[0], lambda x: np.median(x, 1, keepdims=True))],
+    "mode": [([A], lambda x: x.mode(1)[0], lambda x: [np.bincount(row).argmax() for row in x])],
+    "quantile": [([X], lambda x: x.quantile(0.3), lambda x: np.quantile(x, 0.3)), ([X, PART[0]], lambda x, q: x.quantile(q, 1), lambda x, q: np.quantile(x, q, 1)),
+                 ([X], lambda x: x.quantile(0.3, 1, interpolation="higher"), lambda x: np.sort(x, 1)[:, 2])],
+    "nanquantile": [([ODD[3:]], lambda x: x.nanquantile(0.75), lambda x: 0.375)],
+    "searchsorted": [([np.sort(V), X], lambda x, y: x.searchsorted(y), np.searchsorted), ([np.sort(A[0]), B], lambda x, y: x.searchsorted(y, right=True), lambda x, y: np.searchsorted(x, y, "right"))],
+    "bucketize": [([X, np.sort(V)], lambda x, y: x.bucketize(y), lambda x, y: np.searchsorted(y, x))],
+    "bincount": [([A[0]], lambda x: x.bincount(), np.bincount), ([A[0], PART[0]], lambda x, w: x.bincount(weights=w, minlength=7), lambda x, w: np.bincount(x, w, 7))],
+    "histc": [([X], lambda x: x.histc(5, -1, 1), lambda x: np.histogram(x, 5, (-1, 1))[0]), ([X], lambda x: x.histc(bins=4), lambda x: np.histogram(x, 4)[0])],
+    "unique": [([A], lambda x: x.unique(), np.unique), ([A], lambda x: x.unique(return_inverse=True)[1], lambda x: np.unique(x, return_inverse=True)[1].reshape(x.shape)),
+               ([A], lambda x: x.unique(return_counts=True)[1], lambda x: np.unique(x, return_counts=True)[1])],
+    "unique_consecutive": [([np.sort(A[0])], lambda x: x.unique_consecutive(), np.unique), ([np.sort(A[0])], lambda x: x.unique_consecutive(return_counts=True)[1], lambda x: np.unique(x, return_counts=True)[1])],
+    "multinomial": [([np.array([[0, 1, 0], [2, 0, 0]], np.float32)], lambda x: x.multinomial(4, replacement=True), lambda x: [[1] * 4, [0] * 4]),
+                    ([POSITIVE], lambda x: x.multinomial(5).sort()[0], lambda x: np.tile(np.arange(5), (3, 1)))],
+    "randperm": [([V], lambda x: tuff.randperm(100).sort()[0], lambda x: np.arange(100))],
+    "cumprod": [([X], lambda x: x.cumprod(1), lambda x: x.cumprod(1))], "cummax": [([X], lambda x: x.cummax(0)[0], lambda x: np.maximum.accumulate(x)), ([A], lambda x: x.cummax(1)[1], places_of_largest)],
+    "cummin": [([X], lambda x: x.cummin(1)[0], lambda x: np.minimum.accumulate(x, 1)), ([A], lambda x: x.cummin(1)[1], lambda x: places_of_largest(-x))],
+    "logcumsumexp": [([X], lambda x: x.logcumsumexp(0), lambda x: np.log(np.cumsum(np.exp(x), 0)))],
+}
 LOSSES = {
     "l1_loss": [([X, Y], lambda x, y: x.l1_loss(y), lambda x, y: np.abs(x - y).mean())], "huber_loss": [([X, Y], lambda x, y: x.huber_loss(y, delta=0.5, reduction="sum"),
         lambda x, y: np.where(np.abs(x - y) <= 0.5, (x - y) ** 2 / 2, 0.5 * (np.abs(x - y) - 0.25)).sum())],
@@ -211,7 +245,7 @@ SCATTER = entries(
     both("masked_scatter", lambda x, f, m, y: f(m, y), lambda x, m, y: (np.putmask(x := x.copy(), m, 0), np.place(x, m, y.ravel()), x)[2], X, A > 1, Y),
     {"take_along_dim": [([X, PLACES.T[:3, :1]], lambda x, i: x.take_along_dim(i, 1), lambda x, i: np.take_along_axis(x, i, 1))]},
 )
-CASES = entries(ELEMENTARY, ACTIVATIONS, MOVEMENT, PRODUCTS, STATISTICS, LOSSES, WRITES, SCATTER)
+CASES = entries(ELEMENTARY, ACTIVATIONS, MOVEMENT, PRODUCTS, STATISTICS, SORTING, LOSSES, WRITES, SCATTER)
 
 
 class MoreFunctions(unittest.TestCase):

@@ -174,6 +174,47 @@ TEST(Fusion, GatherByPositionIsALoad) {
   expect_meaning({picked}, 0);
 }
 
+// An element of memory for each index.
+UOp gather_elements(const UOp& memory, const UOp& index) {
+  const Shape all{index->shape[0], memory->shape[0]};
+  const UOp hit =
+      alu(Op::CmpEq, {expand(reshape(index, {all[0], Dim(1)}), all),
+                      expand(reshape(iota(all[1], DType::I32), {Dim(1), all[1]}), all)});
+  const UOp wide = expand(reshape(memory, {Dim(1), all[1]}), all);
+  return reshape(reduce(Op::Add, where(hit, wide, constant(memory->dtype, 0)), {1}), {all[0]});
+}
+
+// Steps of a search: what is loaded says where to look next.
+TEST(Fusion, LoadsByLoadedIndexesAreOneKernel) {
+  const UOp memory = host_buffer({10}, DType::I32);
+  UOp at = host_buffer({30}, DType::I32);
+  for (int step = 4; step > 0; step /= 2) {
+    const UOp further = add(at, constant(DType::I32, step));
+    const UOp less = alu(Op::CmpLt, {gather_elements(memory, further), constant(DType::I32, 3)});
+    at = where(less, further, at);
+  }
+  Target gpu = host_target("CPU");
+  gpu.has_local = true;
+  const TargetOf target_of = [&](const std::string&) -> const Target& { return gpu; };
+  const auto linear = schedule(std::vector<UOp>{at}, target_of).schedule;
+  EXPECT_EQ(kernel_count(*linear), 1) << to_text(*linear);
+  EXPECT_EQ(to_text(*linear).find("reduce"), std::string::npos) << to_text(*linear);
+  expect_meaning({at}, 0);
+}
+
+// However few they are and however much they choose from.
+TEST(Fusion, LoadsHaveNoParts) {
+  const UOp picked = gather_elements(host_buffer({1 << 20}), host_buffer({3}, DType::I32));
+  EXPECT_EQ(kernel_count(*scheduled({picked})), 1);
+}
+
+TEST(Fusion, SumsOfWhatIsPickedByASumAreApart) {
+  const UOp index = reshape(reduce(Op::Add, host_buffer({30, 4}, DType::I32), {1}), {Dim(30)});
+  const UOp sum = reduce(Op::Add, gather_elements(host_buffer({10}), index), {0});
+  EXPECT_EQ(kernel_count(*scheduled({sum})), 2);
+  expect_meaning({sum}, 1e-6);
+}
+
 TEST(Fusion, PositionsAreIndexArithmetic) {
   const UOp masked =
       where(alu(Op::CmpLt,

@@ -101,6 +101,54 @@ const std::vector<Wrong> kStatistics = {
      [] { floats({2, 4}).gaussian_nll_loss(floats({2, 4}), floats({3})); }},
 };
 
+const std::vector<Wrong> kSorting = {
+    {"sort", "IndexError", "sort: axis 2", [] { floats({2, 3}).sort(2); }},
+    {"argsort", "IndexError", "argsort: axis 1", [] { floats({}).argsort(1); }},
+    {"topk", "ShapeError", "topk: 4 elements asked for of axis 0 of (3,), which has 3",
+     [] { floats({3}).topk(4); }},
+    {"topk k", "ShapeError", "topk: -1 elements", [] { floats({3}).topk(-1); }},
+    {"kthvalue", "ShapeError", "k is 0, not in 1..3, for axis 1 of (2, 3)",
+     [] { floats({2, 3}).kthvalue(0); }},
+    {"median", "ShapeError", "median: no elements to choose from on axis 1 of (2, 0)",
+     [] { floats({2, 0}).median(1); }},
+    {"nanmedian", "ShapeError", "nanmedian: no elements", [] { floats({0}).nanmedian(); }},
+    {"mode", "ShapeError", "mode: no elements", [] { floats({0}).mode(); }},
+    {"quantile", "InvalidArgument", "q is 1.5, not in 0..1", [] { floats({2}).quantile(1.5); }},
+    {"quantile q", "ShapeError", "q (2, 2) has more than one axis",
+     [] { floats({2}).quantile(floats({2, 2})); }},
+    {"quantile axis", "IndexError", "quantile: axis 3", [] { floats({2}).quantile(0.5, 3); }},
+    {"quantile count", "Unsupported", "16777217 elements are more than the 2^24",
+     [] { Tensor::zeros({(1 << 24) + 1}, {.device = "CPU"}).quantile(0.5); }},
+    {"nanquantile", "InvalidArgument", "q is nan", [] { floats({2}).nanquantile(NAN); }},
+    {"searchsorted", "ShapeError", "(2, 3) is neither a vector nor (3, 3) except for the last axis",
+     [] { floats({2, 3}).searchsorted(floats({3, 3})); }},
+    {"bucketize", "ShapeError", "boundaries (2, 2) are no vector",
+     [] { floats({3}).bucketize(floats({2, 2})); }},
+    {"bincount", "InvalidArgument", "indices are float32, not integers",
+     [] { floats({2}).bincount(); }},
+    {"bincount shape", "ShapeError", "(2, 2) is no vector", [] { ints({2, 2}).bincount(); }},
+    {"bincount minlength", "InvalidArgument", "minlength -1", [] { ints({2}).bincount(-1); }},
+    {"bincount negative", "IndexError", "bincount: value -3 at (1,) is outside 0..2147483646",
+     [] {
+       Tensor::from(std::vector<int32_t>{2, -3}, {2}, {.device = "CPU"}).bincount();
+     }},
+    {"bincount weights", "ShapeError", "weights (3,) for a vector (2,)",
+     [] { ints({2}).bincount(floats({3})); }},
+    {"histc", "InvalidArgument", "0 bins", [] { floats({2}).histc(0); }},
+    {"histc range", "InvalidArgument", "2..1 is no finite range",
+     [] { floats({2}).histc(3, 2, 1); }},
+    {"multinomial", "ShapeError", "4 samples of 3 without replacement",
+     [] { floats({3}).multinomial(4); }},
+    {"multinomial shape", "ShapeError", "(1, 2, 3) are no weights",
+     [] { floats({1, 2, 3}).multinomial(1); }},
+    {"multinomial count", "InvalidArgument", "0 samples", [] { floats({3}).multinomial(0); }},
+    {"randperm", "InvalidArgument", "-1 elements", [] { Tensor::randperm(-1); }},
+    {"cumprod", "IndexError", "cumprod: axis 1", [] { floats({2}).cumprod(1); }},
+    {"cummax", "IndexError", "cummax: axis 1", [] { floats({}).cummax(1); }},
+    {"cummin", "IndexError", "cummin: axis -2", [] { floats({2}).cummin(-2); }},
+    {"logcumsumexp", "IndexError", "logcumsumexp: axis 1", [] { floats({2}).logcumsumexp(1); }},
+};
+
 #define TUFF_UNDEFINED(...) \
   {#__VA_ARGS__, "InvalidArgument", "undefined", [] { Tensor().__VA_ARGS__; }}
 const std::vector<Wrong> kScatter = {
@@ -245,6 +293,9 @@ const std::vector<Wrong> kUndefined = {
     TUFF_UNDEFINED(cosine_similarity(floats({2}))),
     TUFF_UNDEFINED(allclose(floats({2}))),
     TUFF_UNDEFINED(equal(floats({2}))),
+    TUFF_UNDEFINED(msort()),
+    TUFF_UNDEFINED(unique()),
+    TUFF_UNDEFINED(unique_consecutive()),
     TUFF_UNDEFINED(l1_loss(floats({2}))),
     TUFF_UNDEFINED(kl_div(floats({2}))),
     TUFF_UNDEFINED(poisson_nll_loss(floats({2}))),
@@ -274,7 +325,7 @@ const std::vector<Wrong> kUndefined = {
 std::vector<const Wrong*> wrong_rows_of_parts() {
   std::vector<const Wrong*> out;
   for (const std::vector<Wrong>* t : {&parts::kMath, &parts::kViews, &parts::kStatistics,
-      &parts::kScatter, &parts::kUndefined}) {
+      &parts::kSorting, &parts::kScatter, &parts::kUndefined}) {
     for (const Wrong& w : *t) out.push_back(&w);
   }
   return out;
