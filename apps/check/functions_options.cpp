@@ -299,7 +299,7 @@ std::vector<Function> norms() {
   };
 }
 
-std::vector<Function> losses() {
+std::vector<Function> losses_with_options() {
   using enum Reduction;
   return {
       {"cross_entropy_ignored", Curved, [](Inputs x) { return x[0].cross_entropy(x[1]); }},
@@ -346,7 +346,7 @@ std::vector<Function> functions_with_options() {
   std::vector<Function> out;
   for (const auto part :
        {creation, movement_options, indexed, powers, curves, whole_numbers, special,
-        reduction_options, einsums, planes, norms, losses})
+        reduction_options, einsums, planes, norms, losses_with_options})
     for (Function& f : part()) out.push_back(std::move(f));
   return out;
 }
