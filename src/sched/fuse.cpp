@@ -456,7 +456,8 @@ class Planner {
 
   std::vector<uint32_t> united_reads(uint32_t i) const {
     std::vector<uint32_t> out;
-    const size_t first = node(i).op == Op::Assign ? 1 : 0;
+    // The target is what they write; that of a Scatter is stored there by another call.
+    const size_t first = node(i).op == Op::Assign || node(i).op == Op::Scatter ? 1 : 0;
     for (size_t k = first; k < node(i).src_count; k++) {
       const uint32_t b = p_.base(source(i, k));
       if (node(b).is_const() || node(b).op == Op::Variable || node(b).op == Op::Iota) continue;
