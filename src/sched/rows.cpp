@@ -125,8 +125,11 @@ class RowFuser {
     for (const UOp& r : rows) {
       if (!contains(c.loops, r)) return false;
     }
+    // All that the producer stores lies alike: one that has taken in another stores its row values
+    // where it read them, which may be permuted.
     for (const UOp& end : p.ends) {
-      if (end->src_count - 1 != p.loops.size()) return false;
+      if (end->src_count - 1 != p.loops.size() || !(offset_of(end) == offset_of(p.ends[0])))
+        return false;
     }
     return reduces_rows_only(c, rows);
   }
