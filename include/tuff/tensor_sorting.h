@@ -79,8 +79,9 @@ class TensorSorting {
   /// The sums of the weights that stand beside 0, 1, ...; in their dtype, integers in F32.
   Tensor bincount(const Tensor& weights, int64_t minlength = 0) const;
   /// How many elements lie in each of so many equal parts of min..max, max included; of the
-  /// smallest to the largest element if min and max are equal. In the dtype of the elements,
-  /// integers in F32. InvalidArgument unless bins are positive and min <= max are finite.
+  /// smallest to the largest element if min and max are equal. NaN lies in none. In the dtype of
+  /// the elements, integers in F32. InvalidArgument unless bins are positive and min <= max are
+  /// finite.
   Tensor histc(int64_t bins = 100, double min = 0, double max = 0) const;
   /// The different elements in order; every NaN is one. Waits for the number of them. No gradient.
   UniqueElements unique() const;
@@ -89,9 +90,10 @@ class TensorSorting {
 
   // ---- draws, from the generator that rand() uses
 
-  /// So many positions of the last axis of (n) or (m, n), drawn with these weights, which are
-  /// neither negative nor all 0. Without replacement each is drawn once at most: ShapeError for
-  /// more than n, and weights of 0 come last.
+  /// So many positions of the last axis of (n) or (m, n), drawn with these weights; negative ones
+  /// and NaN count as 0, and where all do, or one is infinite, any position may be drawn. Without
+  /// replacement each is drawn once at most: ShapeError for more than n, and weights of 0 come
+  /// last.
   Tensor multinomial(int64_t num_samples, bool replacement = false) const;
   /// 0..n-1 in random order: the order of 64 random bits each.
   static Tensor randperm(int64_t n, const TensorOptions& options = {.dtype = DType::I32});

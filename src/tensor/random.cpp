@@ -265,8 +265,12 @@ Tensor drawn_again(const Tensor& weights, int64_t count) {
   const Tensor sums = weights.cumsum(-1).contiguous();
   Sizes sizes = weights.sizes();
   sizes.back() = count;
+  const int64_t last = int64_t(weights.size(-1)) - 1;
   const Tensor u = Tensor::rand(sizes, {weights.dtype(), weights.device()});
-  return detail::count_before(sums, u * sums.narrow(-1, weights.size(-1) - 1, 1), true);
+  const Tensor all = sums.narrow(-1, last, 1), at = u * all;
+  // A product that is rounded up to all of it would be behind the last.
+  const Tensor inside = Tensor::where(at < all, at, 0.0);
+  return detail::count_before(sums, inside, true).clamp(std::nullopt, last);
 }
 
 // The first of exponentially distributed arrivals at these rates (Efraimidis and Spirakis, 2006).
@@ -287,7 +291,8 @@ Tensor TensorSorting::multinomial(int64_t num_samples, bool replacement) const {
   if (!replacement && num_samples > int64_t(given.size(-1)))
     fail<ShapeError>("multinomial: {} samples of {} without replacement", num_samples,
                      given.size(-1));
-  const Tensor weights = given.detach().cast(detail::compute_dtype(given.dtype()));
+  const Tensor rates = given.detach().cast(detail::compute_dtype(given.dtype()));
+  const Tensor weights = Tensor::where(rates > 0, rates, 0.0);
   return replacement ? drawn_again(weights, num_samples) : drawn_once(weights, num_samples);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <random>
@@ -252,6 +253,24 @@ TEST_P(Sorting, DrawsByWeight) {
   for (size_t i = 0; i < 4; i++)
     EXPECT_NEAR(share[i], double(count) * p[i], 5 * std::sqrt(double(count) * p[i] * (1 - p[i])));
   EXPECT_TRUE(std::all_of(drawn.begin() + count, drawn.end(), [](int32_t i) { return i == 3; }));
+}
+
+// A position is one of the axis whatever the weights are, and none that does not count.
+TEST_P(Sorting, DrawsNoWeightsThatDoNotCount) {
+  Tensor::manual_seed(3);
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor weights = Tensor::from({-5, 1, kNan}, {3}, on());
+  EXPECT_EQ(weights.multinomial(64, true).to_vector<int32_t>(), Ints(64, 1));
+  for (int i = 0; i < 16; i++) EXPECT_EQ(weights.multinomial(1).to_vector<int32_t>(), Ints{1});
+  for (const float w : {0.0f, -1.0f, kNan, std::numeric_limits<float>::infinity()}) {
+    for (const bool again : {false, true}) {
+      const Tensor all = Tensor::from({w, w, w}, {3}, on());
+      for (const int32_t i : all.multinomial(3, again).to_vector<int32_t>()) {
+        EXPECT_GE(i, 0) << w;
+        EXPECT_LT(i, 3) << w;
+      }
+    }
+  }
 }
 
 TEST_P(Sorting, DrawsOnceWithoutReplacement) {
