@@ -124,6 +124,12 @@ TEST(KeptRowOpts, RowsOfASoftmaxNeedNotBeWhole) {
       }
     }
   }
+  // Each invocation has all rows that it fills: lanes, whose maxima the loop over slabs carries.
+  const UOp single = attention_ast(3, 13, 1);
+  for (const int64_t lanes : {2, 3}) {
+    const std::vector<Opt> opts{slab(single, 4), {OptKind::Upcast, 0, lanes}};
+    expect_same(single, lower_with(single, gpu, opts), 1e-5, to_string(opts));
+  }
   const auto bytes = [&](int64_t positions) {
     const UOp ast = attention_ast(1, positions, 8);
     return lower_with(ast, gpu, {{OptKind::Local, 2, 8}, slab(ast, 8)}).shared_bytes;

@@ -36,4 +36,8 @@ std::vector<std::string> vulkan_devices() {
   return out;
 }
 
+bool computes(const std::string& device, DType t) {
+  return t != DType::F64 || engine::Device::get(device)->target().features.f64;
+}
+
 }  // namespace tuff::test

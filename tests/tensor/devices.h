@@ -6,10 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "tuff/dtype.h"
+
 namespace tuff::test {
 
 const std::vector<std::string>& devices();
 std::vector<std::string> vulkan_devices();  // of these
+bool computes(const std::string& device, DType t);  // false: it refuses by name, as for float64
 
 // What INSTANTIATE_TEST_SUITE_P calls a test by its device: "VULKAN_0".
 template <class Info>

@@ -111,8 +111,10 @@ TEST_P(Order, OfAxesThatAreSortedByDigits) {
 TEST_P(Order, OfEveryDType) {
   for (int64_t n : {50, 300}) {
     for (bool descending : {false, true}) {
-      expect_order<double>(2, n, descending, descending, on(DType::F64));
-      expect_order<double>(2, n, !descending, descending, on(DType::F64));
+      for (const bool few : {descending, !descending}) {
+        if (test::computes(GetParam(), DType::F64))
+          expect_order<double>(2, n, few, descending, on(DType::F64));
+      }
       expect_order<int8_t>(2, n, false, descending, on(DType::I8));
       expect_order<uint8_t>(2, n, false, descending, on(DType::U8));
       expect_order<int16_t>(2, n, false, descending, on(DType::I16));

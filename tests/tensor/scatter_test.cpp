@@ -104,6 +104,7 @@ TEST_P(Scatter, AllDTypes) {
   const Floats x{1, 2, 3, 4}, v{1, 2, 3, 1, 2, 1};
   for (const DType t : {DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32,
                         DType::I64, DType::U64, DType::F16, DType::BF16, DType::F32, DType::F64}) {
+    if (!test::computes(GetParam(), t)) continue;
     const Tensor tx = floats(x, {4}).cast(t), tv = floats(v, {6}).cast(t), ti = ints(at, {6});
     const auto values = [](const Tensor& y) { return y.cast(DType::F32).to_vector<float>(); };
     EXPECT_EQ(values(tx.scatter_add(0, ti, tv)), (Floats{3, 3, 10, 4})) << name(t);

@@ -73,6 +73,18 @@ void fill_arguments(LinearKernel& k) {
   std::ranges::sort(k.variables, {}, [](const UOp& v) { return v->get<VariableArg>().name; });
 }
 
+// Elements that differ, at most: an offset has as many values as what it is made of. Gates say which
+// invocation has an element, and make it no more.
+uint64_t distinct_elements(const Node* index) {
+  constexpr uint64_t kMost = uint64_t(1) << 40;
+  uint64_t n = 1;
+  for (const Node* x : toposort(index->src(1))) {
+    if (x->op != Op::Range && x->op != Op::Special) continue;
+    n = std::min(n * uint64_t(std::max<int64_t>(x->src(0)->max, 1)), kMost);
+  }
+  return n;
+}
+
 void estimate(LinearKernel& k) {
   uint64_t invocations = 1;
   for (int i = 0; i < 3; i++) invocations *= uint64_t(k.groups[i].max()) * k.local[i];
@@ -99,7 +111,7 @@ void estimate(LinearKernel& k) {
       touch(without_after(u->src(0)->src(0).get()),
             n / k.subgroup_size * uint64_t(a.rows) * a.columns * size_bytes(u->dtype));
     } else if (const Node* m = accessed_memory(u.get())) {
-      touch(m, n * size_bytes(m->dtype));
+      touch(m, std::min(n, distinct_elements(u->src(0).get())) * size_bytes(m->dtype));
     }
   });
   for (const LinearKernel::Argument& a : k.buffers) {

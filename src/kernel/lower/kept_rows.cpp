@@ -87,7 +87,7 @@ class KeptRow {
     const int64_t pitch = columns_ ? row_pitch(memory) : arg.count;
     const UOp wide =
         make(Op::Shared, memory->dtype, {}, SharedArg{arg.number, pitch * extent(rows_)});
-    const bool by_row = !columns_ && all_lanes() && !holds_product();
+    const bool by_row = !columns_ && all_lanes() && !holds_product() && !carries();
     if (by_row) find_values();
     return rebuild(ast_, [&](const UOp& old, std::span<const UOp> src) -> UOp {
       if (old == memory) return wide;
@@ -145,6 +145,11 @@ class KeptRow {
       if (!(deps_.of(product->src(0)) & rows) != !(deps_.of(product->src(1)) & rows)) return true;
     }
     return false;
+  }
+  // Whether it reads what a loop over slabs carries for all lanes (one_sweep.cpp).
+  bool carries() const {
+    return std::ranges::any_of(nodes_of(end_->src(0)->src(1)),
+                               [](const Node* n) { return n->op == Op::Register; });
   }
   UOp together(std::span<const UOp> src) const {
     std::vector<UOp> out(src.begin(), src.end());
