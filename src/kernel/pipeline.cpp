@@ -150,10 +150,10 @@ void pass_opts(Lowering& l) {
   Tiling t(l.ast, allowed);
   const bool has_matrices = l.given_opts && contains(*l.given_opts, OptKind::Matrix, &Opt::kind);
   if (l.given_opts && !(has_matrices && l.options.check_bounds)) {
-    for (const Opt& o : *l.given_opts) t.apply(o);
+    for (const Opt& o : *l.given_opts) apply(t, o);
   } else if (const uint64_t seed = l.options.random_seed) {
     const int64_t most_lanes = l.options.check_bounds ? 16 : 32;
-    for (const Opt& o : random_opts(l.ast, allowed, seed ^ l.key, most_lanes)) t.apply(o);
+    for (const Opt& o : random_opts(l.ast, allowed, seed ^ l.key, most_lanes)) apply(t, o);
   } else if (l.options.choose_opts) {
     // A checked access writes a record per lane: wide tiles would take minutes to compile.
     Target narrow = allowed;
@@ -162,10 +162,10 @@ void pass_opts(Lowering& l) {
     apply_heuristics(t, l.ast, narrow);
     ordered.share_out(t);
   }
-  l.ast = ordered.restored(t.build());
-  l.useful = t.useful();
-  l.shares_outermost = t.shares_outermost();
-  l.out.opts = to_string(t.applied());
+  l.ast = ordered.restored(build(t));
+  l.useful = useful(t);
+  l.shares_outermost = t.shares_outermost;
+  l.out.opts = to_string(t.applied);
 }
 
 }  // namespace tuff::kernel

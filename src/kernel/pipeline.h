@@ -10,7 +10,7 @@
 #include "base/target.h"
 #include "ir/op.h"
 #include "kernel/lowered.h"
-#include "kernel/opt/opt.h"
+#include "kernel/opt/rules.h"
 
 namespace tuff::kernel {
 

@@ -25,13 +25,13 @@ std::vector<kernel::Opt> random_opts(const UOp& ast, const HostDevice& d) {
   std::mt19937 random(uint32_t(d.seed ^ ast->key));
   auto pick = [&](size_t n) { return int(random() % n); };
   kernel::Tiling tiling(kernel::ast_for_opts(ast, d.target), d.target);
-  for (int i = 0; i < 6 && !tiling.axes().empty(); i++) {
+  for (int i = 0; i < 6 && !tiling.axes.empty(); i++) {
     static constexpr int64_t amounts[] = {0, 2, 3, 4, 5, 8, 16};
     const kernel::Opt o{kernel::OptKind(pick(int(kernel::OptKind::Swap) + 1)),
-                        pick(tiling.axes().size()), amounts[pick(std::size(amounts))]};
-    if (tiling.lane_count() * std::max<int64_t>(o.amount, 1) <= kMaxLanes) tiling.try_apply(o);
+                        pick(tiling.axes.size()), amounts[pick(std::size(amounts))]};
+    if (lane_count(tiling) * std::max<int64_t>(o.amount, 1) <= kMaxLanes) try_apply(tiling, o);
   }
-  return tiling.applied();
+  return tiling.applied;
 }
 
 kernel::LinearKernel lowered(const UOp& original, const HostDevice& d) {

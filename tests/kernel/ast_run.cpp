@@ -126,7 +126,7 @@ Target matrix_gpu() {
 std::string refusal(const ir::UOp& ast, const Target& t, const std::vector<Opt>& opts) {
   try {
     Tiling tiling(ast, t);
-    for (const Opt& o : opts) tiling.apply(o);
+    for (const Opt& o : opts) apply(tiling, o);
   } catch (const InvalidArgument& e) {
     return e.what();
   }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernel/lowered.h"
-#include "kernel/opt/opt.h"
+#include "kernel/opt/rules.h"
 
 namespace tuff::kernel::testing {
 

@@ -178,10 +178,10 @@ class KeptRowsDevice : public KernelDevice {
     for (const bool causal : {false, true}) {
       const ir::UOp ast = attention_ast(2, 64, 8, causal);
       const Tiling t(ast_for_opts(ast, target), target);
-      ASSERT_FALSE(t.slab_axes().empty());
+      ASSERT_FALSE(t.slab_axes.empty());
       out.push_back({ast, lower_with(ast, target,
                                      {{OptKind::Local, 2, 8},
-                                      {OptKind::Slab, t.slab_axes()[0], 16},
+                                      {OptKind::Slab, t.slab_axes[0], 16},
                                       {OptKind::Upcast, 1, 2},
                                       {OptKind::Local, 1, 2}})});
     }

@@ -80,7 +80,7 @@ TEST(Golden, SchedulesOfConvolutions) {
     const ir::UOp ast = ast_for_opts(ast_of(file), t);
     Tiling tiling(ast, t);
     apply_heuristics(tiling, ast, t);
-    return to_string(tiling.applied());
+    return to_string(tiling.applied);
   };
   // 64 images of 32 channels of 32x32, 3x3: no tile of images, which lie far apart, for the sake of
   // nine weights.

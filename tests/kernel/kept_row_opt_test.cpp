@@ -108,8 +108,8 @@ TEST(KeptRowOpts, RowsOfASoftmaxNeedNotBeWhole) {
   const Target gpu = builtin_target("spirv-generic");
   const auto slab = [&](const UOp& ast, int64_t elements) {
     const Tiling t(ast_for_opts(ast, gpu), gpu);
-    return t.slab_axes().empty() ? Opt{OptKind::Slab, -1, elements}
-                                 : Opt{OptKind::Slab, t.slab_axes()[0], elements};
+    return t.slab_axes.empty() ? Opt{OptKind::Slab, -1, elements}
+                                 : Opt{OptKind::Slab, t.slab_axes[0], elements};
   };
   for (const bool causal : {false, true}) {
     const UOp ast = attention_ast(2, 16, 8, causal);
@@ -158,18 +158,18 @@ TEST(KeptRowOpts, ASumOfScoresIsMadeBesideTheirSoftmax) {
   const UOp total = reduce_over(Op::Add, element(scores, r3), {r3});
   const UOp ast = kernel_of({store(0, kRows * kWidth, i * kWidth + d, y + total, {i, d})});
   const Tiling t(ast_for_opts(ast, gpu), gpu);
-  ASSERT_FALSE(t.slab_axes().empty());
+  ASSERT_FALSE(t.slab_axes.empty());
   for (const int64_t elements : {8, 16}) {
     for (const int64_t rows : {1, 2, 4}) {
-      std::vector<Opt> opts{{OptKind::Local, 1, 8}, {OptKind::Slab, t.slab_axes()[0], elements}};
-      for (int a = 0; a < int(t.axes().size()); a++)
-        if (t.axes()[size_t(a)].kept) opts.push_back({OptKind::Local, a, 8});
+      std::vector<Opt> opts{{OptKind::Local, 1, 8}, {OptKind::Slab, t.slab_axes[0], elements}};
+      for (int a = 0; a < int(t.axes.size()); a++)
+        if (t.axes[size_t(a)].kept) opts.push_back({OptKind::Local, a, 8});
       if (rows > 1) opts.push_back({OptKind::Local, 0, rows});
       const LinearKernel k = lower_with(ast, gpu, opts);
       expect_same(ast, k, 1e-5, to_string(opts));
       Tiling applied(ast_for_opts(ast, gpu), gpu);
-      for (const Opt& o : opts) applied.apply(o);
-      EXPECT_LE(int64_t(k.shared_bytes), (applied.kept_bytes() + 63) / 64 * 64 + 64)
+      for (const Opt& o : opts) apply(applied, o);
+      EXPECT_LE(int64_t(k.shared_bytes), (kept_bytes(applied) + 63) / 64 * 64 + 64)
           << to_string(opts);
     }
   }
@@ -195,10 +195,10 @@ TEST(KeptRowOpts, PartsThatAreMaskedByInfinityCountNothing) {
   const UOp y = reduce_over(Op::Add, element(weights, j) * value, {j});
   const UOp ast = kernel_of({store(0, kRows * kWidth, i * kWidth + d, y, {i, d})});
   const Tiling t(ast_for_opts(ast, gpu), gpu);
-  ASSERT_FALSE(t.slab_axes().empty());
+  ASSERT_FALSE(t.slab_axes.empty());
   for (const int64_t elements : {2, 8, 16}) {
     const std::vector<Opt> opts{{OptKind::Local, 1, 8},
-                                {OptKind::Slab, t.slab_axes()[0], elements}};
+                                {OptKind::Slab, t.slab_axes[0], elements}};
     expect_same(ast, lower_with(ast, gpu, opts), 1e-5, to_string(opts));
   }
 }

@@ -209,6 +209,27 @@ TEST(Lower, GroupsInsideOfGroupsAreInnermostInTheLaunch) {
 }
 
 // More workgroups than one axis of the grid takes.
+// A position that is loaded as 64 bits makes no loop and no other offset wide.
+TEST(Lower, OnlyNumbersBeyond32BitsTake64) {
+  AstBuilder b;
+  const UOp i = b.loop(20), r = b.fold(20);
+  const UOp row = cast(load(1, 20, r, DType::I64), DType::Index) - 1;
+  const UOp inside = logical_and(ge(row, index_const(0)), lt(row, index_const(21)));
+  const UOp value = load(2, 21 * 20, floormod(row, index_const(21)) * 20 + i, DType::F32, inside);
+  const UOp ast = kernel_of({store(0, 20, i, reduce_over(Op::Add, value, {r}), {i})});
+  for (const char* target : {"spirv-lavapipe", "c-x86-64", "amdgpu-gfx1100"}) {
+    const LinearKernel k = lower(ast, builtin_target(target));
+    expect_same(ast, k, 1e-5, target);
+    int wide = 0;
+    for (const UOp& u : k.ops) {
+      wide += u->op == Op::CmpLt && u->src(0)->dtype == DType::I64;
+      const bool loop = u->op == Op::Range || u->op == Op::Special;
+      EXPECT_TRUE(!loop || u->dtype == DType::I32) << target;
+    }
+    EXPECT_GT(wide, 0) << target;  // the loaded number is compared as it is
+  }
+}
+
 TEST(Lower, LongSymbolicLaunchesTakeTwoAxes) {
   Target t = builtin_target("spirv-lavapipe");
   t.max_groups = {40, 50, 1};

@@ -256,7 +256,8 @@ TEST(Matrices, FactorsThatAreNoMatricesAreRefused) {
     return kernel_of({store(0, 256, i * 16 + j, sum, {i, j})});
   };
   const auto takes = [&](const UOp& ast) {
-    return Tiling(ast, matrix_gpu()).try_apply({OptKind::Matrix, 0, kF16});
+    Tiling t(ast, matrix_gpu());
+    return try_apply(t, {OptKind::Matrix, 0, kF16});
   };
   EXPECT_TRUE(takes(product(i * 16 + r, {})));
   EXPECT_TRUE(takes(product(i * 24 + r + 8, {})));

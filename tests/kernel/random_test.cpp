@@ -76,18 +76,18 @@ class RandomKernel {
     Tiling t(ast_for_opts(ast, target), target);
     const bool reductions = pick(2) == 0;
     const bool beside = reductions && pick(4) == 0;
-    if (beside && pick(2)) t.try_apply({OptKind::Local, 0, 3});
-    for (int a = 0; a < int(t.axes().size()); a++) {
-      if (t.axes()[size_t(a)].reduced && reductions) t.try_apply({OptKind::GroupReduce, a, 8});
+    if (beside && pick(2)) try_apply(t, {OptKind::Local, 0, 3});
+    for (int a = 0; a < int(t.axes.size()); a++) {
+      if (t.axes[size_t(a)].reduced && reductions) try_apply(t, {OptKind::GroupReduce, a, 8});
     }
-    if (beside && pick(2)) t.try_apply({OptKind::Local, 0, 3});
-    for (int a = 0; a < int(t.axes().size()); a++) {
-      if ((t.local_size() == 1 || reductions) && !pick(2))
-        t.try_apply({OptKind::Local, a, 8});
-      else if (t.lane_count() <= 8)
-        t.try_apply({OptKind::Upcast, a, pick(3) ? 8 : 2});
+    if (beside && pick(2)) try_apply(t, {OptKind::Local, 0, 3});
+    for (int a = 0; a < int(t.axes.size()); a++) {
+      if ((local_size(t) == 1 || reductions) && !pick(2))
+        try_apply(t, {OptKind::Local, a, 8});
+      else if (lane_count(t) <= 8)
+        try_apply(t, {OptKind::Upcast, a, pick(3) ? 8 : 2});
     }
-    return t.applied();
+    return t.applied;
   }
 
  private:

@@ -213,35 +213,35 @@ int64_t live_registers(const kernel::LinearKernel& k, const Target& target) {
 // Of a workgroup, per step of the reduction; 0: no product of two loads.
 double reuse(const UOp& ast, const Target& target, const kernel::LinearKernel& k) {
   kernel::Tiling t(kernel::ast_for_opts(ast, target), target);
-  for (const kernel::Opt& o : kernel::parse_opts(k.opts)) t.apply(o);
+  for (const kernel::Opt& o : kernel::parse_opts(k.opts)) apply(t, o);
   const auto width = [&](const std::vector<int>& axes) {
     double n = 1;
     for (const int a : axes) {
-      for (const kernel::AxisPart& p : t.axes()[size_t(a)].parts) {
+      for (const kernel::AxisPart& p : t.axes[size_t(a)].parts) {
         const bool together =
             is_lane(p.kind) || p.kind == AxisKind::Local || p.kind == AxisKind::Matrix;
-        if (together && !t.axes()[size_t(a)].reduced) n *= double(p.size->max);
+        if (together && !t.axes[size_t(a)].reduced) n *= double(p.size->max);
       }
     }
     return n;
   };
-  if (t.factors().size() != 2) return 0;
-  std::vector<int> all(t.axes().size());
+  if (t.factors.size() != 2) return 0;
+  std::vector<int> all(t.axes.size());
   for (size_t a = 0; a < all.size(); a++) all[a] = int(a);
-  const auto bytes = [&](const kernel::Tiling::Factor& f) {
+  const auto bytes = [&](const kernel::Tiling::Operand& f) {
     const UOp& value = f.product->src(size_t(f.source));
     const DType stored = value->op == Op::Cast ? value->src(0)->dtype : value->dtype;
     return double(size_bytes(stored)) * width(f.axes);
   };
-  return 2 * width(all) / (bytes(t.factors()[0]) + bytes(t.factors()[1]));
+  return 2 * width(all) / (bytes(t.factors[0]) + bytes(t.factors[1]));
 }
 
 // Rows that a workgroup keeps in its memory; 0: none.
 int64_t rows_together(const UOp& ast, const Target& target, const kernel::LinearKernel& k) {
   kernel::Tiling t(kernel::ast_for_opts(ast, target), target);
-  for (const kernel::Opt& o : kernel::parse_opts(k.opts)) t.apply(o);
-  int64_t rows = t.kept_bytes() > 0;
-  for (const kernel::Axis& a : t.axes()) {
+  for (const kernel::Opt& o : kernel::parse_opts(k.opts)) apply(t, o);
+  int64_t rows = kept_bytes(t) > 0;
+  for (const kernel::Axis& a : t.axes) {
     for (const kernel::AxisPart& p : a.parts)
       rows *= !a.reduced && !a.column && (is_lane(p.kind) || p.kind == AxisKind::Local)
                   ? p.size->max

@@ -37,7 +37,7 @@ class Search {
   std::optional<BeamResult> run() {
     kernel::Tiling heuristic(tiled_, target_);
     kernel::apply_heuristics(heuristic, tiled_, target_);
-    heuristic_ = heuristic.applied();
+    heuristic_ = heuristic.applied;
     if (!trial_.is_possible() || !set_reference()) return {};
     std::vector<Opts> first{heuristic_, {}};
     if (first[0] == first[1]) first.pop_back();
@@ -171,11 +171,11 @@ class Search {
     kernel::Tiling t(tiled_, target_);
     if (!target_.has_local) return {};
     int outputs = 0;  // they come first
-    while (size_t(outputs) < t.axes().size() && !t.axes()[size_t(outputs)].reduced) outputs++;
+    while (size_t(outputs) < t.axes.size() && !t.axes[size_t(outputs)].reduced) outputs++;
     for (int64_t n = 256; outputs && n > 1; n /= 2)
-      if (t.try_apply({kernel::OptKind::Local, outputs - 1, n})) break;
-    for (int a = 0; a < outputs; a++) t.try_apply({kernel::OptKind::Group, a, 0});
-    return t.applied();
+      if (try_apply(t, {kernel::OptKind::Local, outputs - 1, n})) break;
+    for (int a = 0; a < outputs; a++) try_apply(t, {kernel::OptKind::Group, a, 0});
+    return t.applied;
   }
   bool set_reference() {
     try {

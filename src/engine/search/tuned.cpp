@@ -119,7 +119,7 @@ std::optional<kernel::Opts> legal_opts(const std::string& text, const ir::UOp& a
   try {
     kernel::Opts opts = kernel::parse_opts(text);
     kernel::Tiling tiling(kernel::ast_for_opts(ast, target), target);
-    for (const kernel::Opt& o : opts) tiling.apply(o);
+    for (const kernel::Opt& o : opts) apply(tiling, o);
     return opts;
   } catch (const InvalidArgument&) {
     return {};

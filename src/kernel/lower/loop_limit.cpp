@@ -68,14 +68,14 @@ int64_t unroll_amount(int64_t size, int64_t wanted) {
 }
 
 Opt next_opt(Limiter& s, const Tiling& t, int64_t limit) {
-  if (const int loop = s.grid_candidate(); loop != LoopTree::kRoot && t.groups_left() > 1) {
+  if (const int loop = s.grid_candidate(); loop != LoopTree::kRoot && groups_left(t) > 1) {
     const UOp& size = s.range_of(loop)->src(0);
-    const bool whole = size->max <= t.groups_left() || !size->is_const();
-    return {OptKind::Group, t.axis_of(s.range_of(loop).get()), whole ? 0 : t.groups_left()};
+    const bool whole = size->max <= groups_left(t) || !size->is_const();
+    return {OptKind::Group, axis_of(t, s.range_of(loop).get()), whole ? 0 : groups_left(t)};
   }
   const int loop = s.unroll_candidate();
   const UOp& r = s.range_of(loop);
-  const int axis = t.axis_of(r.get());
+  const int axis = axis_of(t, r.get());
   const int64_t wanted = s.tree.trips() / limit + 1;
   if (wanted > kMaxUnroll || !r->src(0)->is_const()) {
     fail<Unsupported>(
@@ -98,9 +98,9 @@ void pass_loop_limit(Lowering& l) {
     Limiter s(l.ast);
     if (s.tree.trips() <= limit) return;
     Tiling t(l.ast, l.target);
-    t.apply(next_opt(s, t, limit));
-    l.out.opts += (l.out.opts.empty() ? "limit:" : " limit:") + to_string(t.applied());
-    l.ast = t.build();
+    apply(t, next_opt(s, t, limit));
+    l.out.opts += (l.out.opts.empty() ? "limit:" : " limit:") + to_string(t.applied);
+    l.ast = build(t);
   }
   TUFF_CHECK(false, "the loop limit of {} was not reached in 64 steps", limit);
 }

@@ -48,20 +48,20 @@ UOp OrderedLoop::restored(const UOp& ast) const {
 }
 
 void OrderedLoop::share_out(Tiling& t) const {
-  if (!range_ || t.target().has_local) return;
+  if (!range_ || t.target.has_local) return;
   int64_t work = std::max<int64_t>(range_->src(0)->max, 1);
   int widest = -1;
-  for (int a = 0; a < int(t.axes().size()); a++) {
-    const Axis& axis = t.axes()[size_t(a)];
+  for (int a = 0; a < int(t.axes.size()); a++) {
+    const Axis& axis = t.axes[size_t(a)];
     work *= std::max<int64_t>(axis.range->src(0)->max, 1);
-    const bool is_wider = widest < 0 || axis.main_size() > t.axes()[size_t(widest)].main_size();
+    const bool is_wider = widest < 0 || axis.main_size() > t.axes[size_t(widest)].main_size();
     if (axis.main_is_const() && is_wider) widest = a;
   }
   if (widest < 0) return;
-  const int64_t left = t.axes()[size_t(widest)].main_size();
-  int64_t groups = std::min<int64_t>({int64_t(t.target().cores), left, work / kLeastPerGroup});
+  const int64_t left = t.axes[size_t(widest)].main_size();
+  int64_t groups = std::min<int64_t>({int64_t(t.target.cores), left, work / kLeastPerGroup});
   while (groups > 1 && left % groups != 0) groups--;
-  if (groups > 1) t.try_apply({OptKind::Group, widest, groups});
+  if (groups > 1) try_apply(t, {OptKind::Group, widest, groups});
 }
 
 }  // namespace tuff::kernel

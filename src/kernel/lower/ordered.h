@@ -2,7 +2,7 @@
 // their order: they see its counter as a number. Called by the pass of opts.
 #pragma once
 
-#include "kernel/opt/opt.h"
+#include "kernel/opt/rules.h"
 
 namespace tuff::kernel {
 

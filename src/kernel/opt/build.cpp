@@ -1,4 +1,4 @@
-// The AST over the parts that opts have split its ranges into (Tiling::build). Called by the pass
+// The AST over the parts that opts have split its ranges into (build). Called by the pass
 // opts. What is legal has been decided before.
 #include <algorithm>
 #include <optional>
@@ -10,7 +10,7 @@
 #include "ir/symbolic.h"
 #include "kernel/analysis/ranges.h"
 #include "kernel/opt/matrices.h"
-#include "kernel/opt/opt.h"
+#include "kernel/opt/rules.h"
 #include "kernel/opt/stage.h"
 #include "kernel/opt/stage_local.h"
 
@@ -175,24 +175,19 @@ UOp zero_unless(const UOp& valid, const UOp& value) {
 // Rebuilds a Tiling's AST over the parts of its axes.
 class Builder {
  public:
-  Builder(const Tiling& t, const UOp& ast, const std::vector<int>& order,
-          const std::vector<Opt>& staged, const std::vector<Opt>& ahead)
-      : t_(t),
-        order_(order),
-        ahead_(ahead),
-        old_deps_(ast),
-        axes_(t.target()),
-        built_(t.axes().size()) {
+  explicit Builder(const Tiling& t)
+      : t_(t), old_deps_(t.ast), axes_(t.target), built_(t.axes.size()) {
     build_axes();
-    for (const Node* n : toposort(ast)) {
+    const std::vector<Opt> staged = copies_of(t, t.staged);
+    for (const Node* n : toposort(t.ast)) {
       if (n->op == Op::Shared) copies_ = std::max(copies_, n->get<SharedArg>().number + 1);
     }
     for (const Opt& o : staged) {
-      const Tiling::Operand& operand = t.operands()[size_t(o.axis)];
+      const Tiling::Operand& operand = operands(t)[size_t(o.axis)];
       if (operand.product) staged_[operand.product.get()].push_back(o);
       else staged_loads_.push_back(o);
     }
-    if (!staged.empty()) find_masked_copies(ast);
+    if (!staged.empty()) find_masked_copies();
     for (size_t i = 0; i < built_.size(); i++) {
       if (built_[i].gates) gating_.push_back(i);
     }
@@ -200,7 +195,7 @@ class Builder {
 
   UOp operator()(const UOp& old, std::span<const UOp> src) {
     for (size_t i = 0; old->op == Op::Load && i < staged_loads_.size(); i++) {
-      if (t_.operands()[size_t(staged_loads_[i].axis)].value == old) return copies_of_loads()[i];
+      if (operands(t_)[size_t(staged_loads_[i].axis)].value == old) return copies_of_loads()[i];
     }
     return rebuilt(old, src);
   }
@@ -208,13 +203,13 @@ class Builder {
  private:
   UOp rebuilt(const UOp& old, std::span<const UOp> src) {
     switch (old->op) {
-      case Op::Range: return built_[size_t(t_.axis_of(old.get()))].value;
+      case Op::Range: return built_[size_t(axis_of(t_, old.get()))].value;
       case Op::Index: return in_slab(old) ? element_of_slab(old, src) : gated(old, src);
       case Op::Shared: return slab_of(old);
       case Op::End:
       case Op::Reduce: return closing(old, src);
       case Op::Mul:
-        if (const auto it = staged_.find(old.get()); it != staged_.end() && !t_.matrices())
+        if (const auto it = staged_.find(old.get()); it != staged_.end() && !t_.matrices)
           return staged_product(old, it->second, src);
         break;
       default: break;
@@ -227,11 +222,11 @@ class Builder {
   // Where a loop has as many iterations as a launch group says, the group is built first.
   void build_axes() {
     UOpMap<UOp> groups;
-    if (const auto& m = t_.matrices())
-      elements_ = matrix_elements(*m, t_.target().subgroup_size, axes_.next_id());
+    if (const auto& m = t_.matrices)
+      elements_ = matrix_elements(*m, t_.target.subgroup_size, axes_.next_id());
     for (const bool sized_by_groups : {false, true}) {
       for (size_t i = 0; i < built_.size(); i++) {
-        Axis axis = t_.axes()[i];
+        Axis axis = t_.axes[i];
         const bool by_groups = std::ranges::any_of(
             toposort(axis.range->src(0)), [](const Node* n) { return n->op == Op::Range; });
         if (by_groups != sized_by_groups) continue;
@@ -243,19 +238,19 @@ class Builder {
   }
 
   UOp element_of(int axis) const {
-    const auto& m = t_.matrices();
+    const auto& m = t_.matrices;
     if (!m || axis == m->k) return index_const(0);
     return axis == m->m ? elements_.row : axis == m->n ? elements_.column : UOp();
   }
   UOp matrices(std::span<const UOp> summed) {
     std::vector<UOp> ranges;
     UOpMap<UOp> begin;
-    for (int a : order_) {
+    for (int a : t_.order) {
       const BuiltAxis& b = built_[size_t(a)];
       ranges.insert(ranges.end(), b.ranges.begin(), b.ranges.end());
-      begin.emplace(t_.axes()[size_t(a)].range, b.base);
+      begin.emplace(t_.axes[size_t(a)].range, b.base);
     }
-    const MatrixProduct& p = *t_.matrices();
+    const MatrixProduct& p = *t_.matrices;
     std::array<MatrixPlace, 2> factors;
     for (const MatrixOperand* f : {&p.a, &p.b}) {
       const UOp first = f->computed ? UOp() : element(*f, begin);
@@ -273,11 +268,11 @@ class Builder {
   // By the workgroup, into its memory; `begin`: where matrices begin, by axis.
   void copy_matrices(const std::vector<Opt>& opts, const UOpMap<UOp>& begin,
                      std::array<MatrixPlace, 2>& factors) {
-    const MatrixProduct& p = *t_.matrices();
+    const MatrixProduct& p = *t_.matrices;
     LocalTile tile = tile_ranges(p.reduce->src(0), opts[0].amount);
     UOpMap<UOp> at = begin;
     const auto inside = [&](int axis, int64_t size) {
-      const Axis& a = t_.axes()[size_t(axis)];
+      const Axis& a = t_.axes[size_t(axis)];
       const AxisKind kind = a.reduced ? AxisKind::ReduceLane : AxisKind::Lane;
       const UOp r = range(index_const(size), axes_.next_id()++, kind);
       tile.inside.push_back(r);
@@ -308,24 +303,24 @@ class Builder {
   }
 
   bool walks(const UOp& offset, size_t axis) {
-    return (old_deps_.of(offset) & old_deps_.bit(t_.axes()[axis].range)) != 0;
+    return (old_deps_.of(offset) & old_deps_.bit(t_.axes[axis].range)) != 0;
   }
 
   // Whether it is an element of a kept row that is taken slab by slab.
   bool in_slab(const UOp& index) const {
-    const int axis = t_.axis_of(index->src(1).get());
+    const int axis = axis_of(t_, index->src(1).get());
     const bool keeps = without_after(index->src(0).get())->op == Op::Shared;
-    return keeps && axis >= 0 && t_.axes()[size_t(axis)].slabs;
+    return keeps && axis >= 0 && t_.axes[size_t(axis)].slabs;
   }
   UOp element_of_slab(const UOp& index, std::span<const UOp> src) const {
-    const BuiltAxis& b = built_[size_t(t_.axis_of(index->src(1).get()))];
+    const BuiltAxis& b = built_[size_t(axis_of(t_, index->src(1).get()))];
     return make_index(src[0], b.within);
   }
   UOp slab_of(const UOp& memory) const {
     for (size_t a = 0; a < built_.size(); a++) {
-      if (!t_.axes()[a].slabs) continue;
+      if (!t_.axes[a].slabs) continue;
       int64_t elements = 1;
-      for (const AxisPart& p : std::span(t_.axes()[a].parts).subspan(1)) elements *= p.size->max;
+      for (const AxisPart& p : std::span(t_.axes[a].parts).subspan(1)) elements *= p.size->max;
       return make(Op::Shared, memory->dtype, {},
                   SharedArg{memory->get<SharedArg>().number, elements});
     }
@@ -358,11 +353,11 @@ class Builder {
         out[0] = identity_unless(old, a, out[0]);
       }
     }
-    if (t_.matrices() && old == t_.matrices()->reduce)
+    if (t_.matrices && old == t_.matrices->reduce)
       return matrices(std::span<const UOp>(out).subspan(1));
-    if (t_.matrices() && old->op == Op::End) {
-      if (t_.matrices()->stored)
-        out[0] = matrix_store(*t_.matrices(), out[0]->src(0), out[0]->src(1));
+    if (t_.matrices && old->op == Op::End) {
+      if (t_.matrices->stored)
+        out[0] = matrix_store(*t_.matrices, out[0]->src(0), out[0]->src(1));
       out.insert(out.end(), elements_.ranges.begin(), elements_.ranges.end());
     }
     if (old->op == Op::Reduce && out.size() == 1) return out[0];
@@ -384,12 +379,12 @@ class Builder {
   }
 
   // Copies of what a padded sum adds up. Axes that do not depend on the factor are not the copy's.
-  void find_masked_copies(const UOp& ast) {
-    for (const Node* n : toposort(ast)) {
+  void find_masked_copies() {
+    for (const Node* n : toposort(t_.ast)) {
       const auto opts = n->op == Op::Reduce ? staged_.find(n->src(0).get()) : staged_.end();
       if (opts == staged_.end()) continue;
       for (const UOp& r : n->src().subspan(1)) {
-        const int axis = t_.axis_of(r.get());
+        const int axis = axis_of(t_, r.get());
         if (!built_[size_t(axis)].valid) continue;
         for (const Opt& o : opts->second) {
           const auto source = int(source_of(o));
@@ -410,8 +405,8 @@ class Builder {
   // The axes a node closes, in loop order.
   std::vector<int> closed(const UOp& old) const {
     std::vector<int> axes;
-    for (const UOp& r : old->src().subspan(1)) axes.push_back(t_.axis_of(r.get()));
-    std::ranges::sort(axes, {}, [&](int a) { return std::ranges::find(order_, a); });
+    for (const UOp& r : old->src().subspan(1)) axes.push_back(axis_of(t_, r.get()));
+    std::ranges::sort(axes, {}, [&](int a) { return std::ranges::find(t_.order, a); });
     return axes;
   }
 
@@ -437,14 +432,14 @@ class Builder {
     std::vector<UOp> values;
     for (const Opt& o : staged_loads_)
       values.push_back(
-          rebuild(t_.operands()[size_t(o.axis)].value,
+          rebuild(operands(t_)[size_t(o.axis)].value,
                   [&](const UOp& old, std::span<const UOp> src) { return rebuilt(old, src); }));
     return copied_ = shared_copies({}, staged_loads_, values);
   }
-  size_t source_of(const Opt& o) const { return size_t(t_.factors()[size_t(o.axis)].source); }
+  size_t source_of(const Opt& o) const { return size_t(t_.factors[size_t(o.axis)].source); }
 
   std::vector<UOp> own_copy(const UOp& old, const Opt& o, const UOp& value) {
-    const int64_t vector_lanes = int64_t(t_.target().vector_bytes / size_bytes(value->dtype));
+    const int64_t vector_lanes = int64_t(t_.target.vector_bytes / size_bytes(value->dtype));
     std::vector<UOp> ranges, vector;
     for (const UOp& r : tile_ranges(old, o.amount).inside)
       (kind_of(r.get()) == AxisKind::Vector ? vector : ranges).push_back(r);
@@ -464,10 +459,10 @@ class Builder {
     tile.invocations = workgroup();
     std::vector<int64_t> ahead;
     for (const Opt& o : opts) {
-      const auto it = std::ranges::find(ahead_, o.axis, &Opt::axis);
-      ahead.push_back(it == ahead_.end() ? 0 : it->amount);
+      const auto it = std::ranges::find(t_.ahead, o.axis, &Opt::axis);
+      ahead.push_back(it == t_.ahead.end() ? 0 : it->amount);
     }
-    for (const UOp& v : values) tile.element_bytes.push_back(t_.target().held_bytes(v->dtype));
+    for (const UOp& v : values) tile.element_bytes.push_back(t_.target.held_bytes(v->dtype));
     const int32_t first = copies_;
     copies_ += int32_t(opts.size());
     return stage_local(values, ahead, tile, first, axes_.next_id());
@@ -486,7 +481,7 @@ class Builder {
   std::vector<UOp> locals() const {
     std::vector<UOp> out;
     for (size_t a = 0; a < built_.size(); a++) {
-      if (t_.axes()[a].reduced) continue;
+      if (t_.axes[a].reduced) continue;
       for (const UOp& r : built_[a].ranges) {
         if (is_invocation(kind_of(r.get()))) add_once(out, r);
       }
@@ -496,16 +491,16 @@ class Builder {
   }
 
   // Ranges around a copy, as far as the product depends on them, and those that it is made over, as
-  // they nest in the loops (see Tiling::tile_parts). Of loads (no product): all of them.
+  // they nest in the loops (see tile_parts). Of loads (no product): all of them.
   LocalTile tile_ranges(const UOp& product, int64_t around) {
     LocalTile tile;
-    tile.together = [&target = t_.target()](size_t bytes) {
+    tile.together = [&target = t_.target](size_t bytes) {
       return target.elements_together(bytes);
     };
     for (bool reduced : {false, true}) {
-      for (int a : order_) {
+      for (int a : t_.order) {
         const bool depends = !product || walks(product, size_t(a));
-        if (t_.axes()[size_t(a)].reduced != reduced || (reduced && !depends)) continue;
+        if (t_.axes[size_t(a)].reduced != reduced || (reduced && !depends)) continue;
         for (const UOp& r : built_[size_t(a)].ranges) {
           const AxisKind k = kind_of(r.get());
           if (is_loop(k) && around-- > 0) {
@@ -520,8 +515,6 @@ class Builder {
   }
 
   const Tiling& t_;
-  const std::vector<int>& order_;
-  const std::vector<Opt>& ahead_;
   RangeDeps old_deps_;
   AxisBuilder axes_;
   std::vector<BuiltAxis> built_;
@@ -542,9 +535,10 @@ class Builder {
 
 }  // namespace
 
-UOp Tiling::build() const {
-  Builder builder(*this, ast_, order_, copies(staged_), ahead_);
-  return rebuild(ast_, [&](const UOp& old, std::span<const UOp> src) { return builder(old, src); });
+UOp build(const Tiling& t) {
+  Builder builder(t);
+  return rebuild(t.ast,
+                 [&](const UOp& old, std::span<const UOp> src) { return builder(old, src); });
 }
 
 }  // namespace tuff::kernel

@@ -57,21 +57,21 @@ void Chooser::vectorize_outputs(int64_t lanes) {
   const int a = best_vector_axis(2);
   if (a < 0) return;
   const int64_t n = lanes_along(a, lanes);
-  if (n > 1) t_.try_apply({OptKind::Vector, a, n});
+  if (n > 1) try_apply(t_, {OptKind::Vector, a, n});
 }
 
 void Chooser::upcast_between_lanes() {
   const int64_t registers = std::max<int64_t>(target_.vector_registers, 8);
   const auto stores_between = [&](int a) {
-    return axis(a).near_stores > 0 && t_.axes()[size_t(a)].lanes() > 1;
+    return axis(a).near_stores > 0 && t_.axes[size_t(a)].lanes() > 1;
   };
   bool between = false;
   for (int a = 0; a < count(); a++) between = between || stores_between(a);
   for (int a = 0; a < count() && between; a++) {
     if (!axis(a).shared || !fixed(a) || axis(a).unit_stores == 0 || left(a) > kMostInterleaved)
       continue;
-    if (t_.lane_count() * left(a) <= cpu_lanes() * registers / 2)
-      t_.try_apply({OptKind::Upcast, a, left(a)});
+    if (lane_count(t_) * left(a) <= cpu_lanes() * registers / 2)
+      try_apply(t_, {OptKind::Upcast, a, left(a)});
   }
 }
 
@@ -86,11 +86,11 @@ int64_t Chooser::outputs_together() const {
 int Chooser::row_axis() const {
   int best = -1, most = 0;
   for (int a = 0; a < count(); a++) {
-    const bool column = target_.has_local && t_.axes()[size_t(a)].column;
+    const bool column = target_.has_local && t_.axes[size_t(a)].column;
     if (!axis(a).shared || column || !fixed(a) || left(a) < 2) continue;
     int reused = 0;
-    for (size_t f = 0; f + 1 < t_.factors().size(); f += 2)
-      reused += t_.factors()[f].walks(a) != t_.factors()[f + 1].walks(a);
+    for (size_t f = 0; f + 1 < t_.factors.size(); f += 2)
+      reused += t_.factors[f].walks(a) != t_.factors[f + 1].walks(a);
     if (reused > 0 && reused >= most) best = a, most = reused;
   }
   return best;
@@ -125,10 +125,10 @@ void Chooser::unroll_main(int64_t most, bool contiguous_first) {
   int a = contiguous_first ? contiguous_reduction() : -1;
   if (a < 0 && !k_.main_axes.empty()) a = k_.main_axes.back();
   if (a < 0 || !fixed(a) || axis(a).gated > 0) return;
-  const int64_t instances = t_.lane_count() * std::max(k_.main_loads, 1);
+  const int64_t instances = lane_count(t_) * std::max(k_.main_loads, 1);
   while (most > 1 && instances * most > kMaxUnrolledLoads) most /= 2;
   const int64_t n = divisor_up_to(left(a), most);
-  if (n > 1) t_.try_apply({OptKind::Unroll, a, n});
+  if (n > 1) try_apply(t_, {OptKind::Unroll, a, n});
 }
 
 double Chooser::padding(int a, int64_t lanes) const {

@@ -19,12 +19,12 @@ class Chooser {
   Chooser(Tiling& t, const KernelShape& k, const Target& target) : t_(t), k_(k), target_(target) {}
 
   const AxisShape& axis(int a) const { return k_.axes[size_t(a)]; }
-  int64_t left(int a) const { return t_.axes()[size_t(a)].main_size(); }
-  bool fixed(int a) const { return !axis(a).symbolic && t_.axes()[size_t(a)].main_is_const(); }
+  int64_t left(int a) const { return t_.axes[size_t(a)].main_size(); }
+  bool fixed(int a) const { return !axis(a).symbolic && t_.axes[size_t(a)].main_is_const(); }
   int64_t cpu_lanes() const { return std::max<int64_t>(target_.vector_bytes / 4, 4); }
   int count() const { return int(k_.axes.size()); }
   bool loop_left(int a) const {
-    const Axis& x = t_.axes()[size_t(a)];
+    const Axis& x = t_.axes[size_t(a)];
     return x.parts[size_t(x.main)].kind == ir::AxisKind::Loop;
   }
 

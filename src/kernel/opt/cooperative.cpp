@@ -38,21 +38,21 @@ class Cooperative {
     Plan best;
     for (int64_t shape = 0; shape < int64_t(target_.matrix_shapes.size()); shape++) {
       Tiling trial = t_;
-      if (!trial.try_apply({OptKind::Matrix, 0, shape})) continue;
-      product_ = *trial.matrices();
+      if (!try_apply(trial, {OptKind::Matrix, 0, shape})) continue;
+      product_ = *trial.matrices;
       if (!staged_ && (product_.a.computed || product_.b.computed)) continue;
-      rows_ = trial.axes()[size_t(product_.m)].main_size();
-      columns_ = trial.axes()[size_t(product_.n)].main_size();
+      rows_ = trial.axes[size_t(product_.m)].main_size();
+      columns_ = trial.axes[size_t(product_.n)].main_size();
       others_ = 1;
-      for (int a = 0; a < int(trial.axes().size()); a++) {
-        const Axis& x = trial.axes()[size_t(a)];
+      for (int a = 0; a < int(trial.axes.size()); a++) {
+        const Axis& x = trial.axes[size_t(a)];
         if (!x.reduced && a != product_.m && a != product_.n) others_ *= x.main_size();
       }
-      const int64_t steps = trial.axes()[size_t(product_.k)].main_size();
+      const int64_t steps = trial.axes[size_t(product_.k)].main_size();
       for (const int64_t line : kCopiedLines)
         each_plan({shape, {}, {}, copied_steps(steps, line), 0}, best);
     }
-    return best.shape >= 0 && apply(best);
+    return best.shape >= 0 && tile_by(best);
   }
 
  private:
@@ -156,11 +156,11 @@ class Cooperative {
            1e-6 / size;
   }
 
-  bool apply(const Plan& p) {
-    t_.apply({OptKind::Matrix, 0, p.shape});
-    const MatrixProduct& m = *t_.matrices();
+  bool tile_by(const Plan& p) {
+    apply(t_, {OptKind::Matrix, 0, p.shape});
+    const MatrixProduct& m = *t_.matrices;
     const auto split = [&](OptKind kind, int axis, int64_t amount) {
-      if (amount > 1) t_.apply({kind, axis, amount});
+      if (amount > 1) apply(t_, {kind, axis, amount});
     };
     split(OptKind::Upcast, m.m, p.fragments.rows);
     split(OptKind::Upcast, m.n, p.fragments.columns);
@@ -188,11 +188,11 @@ bool tile_matrices(Tiling& t, const Target& target) {
 void stage_matrices(Tiling& t, const Target& target) {
   if (!target.has_fast_shared) return;
   int64_t around = 0;
-  for (const Axis& a : t.axes()) {
+  for (const Axis& a : t.axes) {
     for (const AxisPart& p : a.parts) around += is_loop(p.kind) && !p.size->is_const_int(1);
   }
-  if (t.axes()[size_t(t.matrices()->k)].parts.size() > 2) around--;  // steps of a copy
-  for (int factor = 0; factor < 2; factor++) t.try_apply({OptKind::Stage, factor, around});
+  if (t.axes[size_t(t.matrices->k)].parts.size() > 2) around--;  // steps of a copy
+  for (int factor = 0; factor < 2; factor++) try_apply(t, {OptKind::Stage, factor, around});
   load_ahead(t, std::array{0, 1});
 }
 

@@ -34,12 +34,12 @@ class GpuKeptRows : Chooser {
       : Chooser(t, k, target), ast_(ast) {}
 
   bool apply() {
-    if (std::ranges::none_of(t_.axes(), [](const Axis& a) { return a.kept; })) return false;
+    if (std::ranges::none_of(t_.axes, [](const Axis& a) { return a.kept; })) return false;
     row_ = row_axis();
     find_nests();
     const std::optional<Tile> tile = apply_cheapest();
     for (int a = 0; a < count(); a++) {
-      if (axis(a).shared && loop_left(a)) t_.try_apply({OptKind::Group, a, 0});
+      if (axis(a).shared && loop_left(a)) try_apply(t_, {OptKind::Group, a, 0});
     }
     if (tile) stage(*tile);
     return true;
@@ -62,7 +62,7 @@ class GpuKeptRows : Chooser {
     int64_t invocations() const { return columns * groups; }
   };
 
-  bool walks_rows(int a) const { return contains(t_.slab_axes(), a); }
+  bool walks_rows(int a) const { return contains(t_.slab_axes, a); }
   // What is stored: it is summed slab by slab, where others fill a slab.
   bool is_last(const Product& p) const { return walks_rows(p.step); }
   int64_t columns_of(const Product& p, const Tile& tile) const {
@@ -71,15 +71,15 @@ class GpuKeptRows : Chooser {
   // Products by column, reductions of rows, and columns that are filled without a product.
   void find_nests() {
     std::vector<bool> of_product(size_t(count()), false);
-    for (size_t pair = 0; pair + 1 < t_.factors().size(); pair += 2) {
+    for (size_t pair = 0; pair + 1 < t_.factors.size(); pair += 2) {
       Product p{pair};
-      for (const int a : t_.factors()[pair].around) {
-        if (t_.axes()[size_t(a)].column && fixed(a) && (p.column < 0 || left(a) > left(p.column)))
+      for (const int a : t_.factors[pair].around) {
+        if (t_.axes[size_t(a)].column && fixed(a) && (p.column < 0 || left(a) > left(p.column)))
           p.column = a;
       }
       if (p.column < 0) continue;
       for (const int side : {0, 1}) {
-        for (const int a : t_.factors()[pair + size_t(side)].axes) {
+        for (const int a : t_.factors[pair + size_t(side)].axes) {
           if (!axis(a).reduced || of_product[size_t(a)]) continue;
           of_product[size_t(a)] = true;
           p.length *= std::max<int64_t>(left(a), 1);
@@ -88,17 +88,17 @@ class GpuKeptRows : Chooser {
       }
       if (p.step < 0) continue;
       of_product[size_t(p.column)] = true;
-      p.becomes_more = becomes_more(t_.factors()[pair].product);
+      p.becomes_more = becomes_more(t_.factors[pair].product);
       products_.push_back(p);
     }
     for (int a = 0; a < count(); a++) {
       if (of_product[size_t(a)] || !fixed(a) || left(a) < 2) continue;
       if (axis(a).reduced) sums_.push_back(a);
-      if (t_.axes()[size_t(a)].column) fills_.push_back(a);
+      if (t_.axes[size_t(a)].column) fills_.push_back(a);
     }
     for (const UOp& r : k_.reduces) {
       row_sums_ += std::ranges::any_of(closed_ranges(r.get()), [&](const UOp& own) {
-        return contains(sums_, t_.axis_of(own.get()));
+        return contains(sums_, axis_of(t_, own.get()));
       });
     }
   }
@@ -126,7 +126,7 @@ class GpuKeptRows : Chooser {
     constexpr size_t kTries = 4;
     const Tiling before = t_;
     for (const bool slabs : {true, false}) {
-      if (slabs && t_.slab_axes().empty()) continue;
+      if (slabs && t_.slab_axes.empty()) continue;
       const std::vector<Tile> tiles = tiles_by_cost(slabs);
       for (const Tile& tile : std::span(tiles).first(std::min(kTries, tiles.size()))) {
         if (split(tile)) return tile;
@@ -172,7 +172,7 @@ class GpuKeptRows : Chooser {
       const int64_t width = left(p.column), lanes = ceil_div(width, columns);
       if (is_last(p) && (lanes > kMostLanes || ceil_div(width, lanes) != columns)) return out;
     }
-    const int64_t row = left(t_.slab_axes()[0]);
+    const int64_t row = left(t_.slab_axes[0]);
     for (int64_t slab = columns; slab <= kMostSlab && slab < row; slab *= 2) {
       out.push_back(slab);
     }
@@ -205,7 +205,7 @@ class GpuKeptRows : Chooser {
       const int64_t along = tile.columns * lanes_of(p, tile);
       if (staged_factor(p) >= 0) slabs += 4 * (kSlab + 1) * (along + 4);
     }
-    return tile.all_rows() * (t_.kept_row_bytes(tile.columns, tile.slab) + partial) + slabs;
+    return tile.all_rows() * (kept_row_bytes(t_, tile.columns, tile.slab) + partial) + slabs;
   }
   // As many as an invocation can have, less what compilers need: what a larger tile reads less is
   // worth more than further waves.
@@ -244,14 +244,14 @@ class GpuKeptRows : Chooser {
     if (tile.slab) {
       const auto is_fill = [&](const Product& p) { return walks_rows(p.column); };
       const auto fills = std::ranges::count_if(products_, is_fill) + ptrdiff_t(fills_.size());
-      work += 2 * kBarrier * double(fills * ceil_div(left(t_.slab_axes()[0]), tile.slab));
+      work += 2 * kBarrier * double(fills * ceil_div(left(t_.slab_axes[0]), tile.slab));
     }
     return work * groups * double(tile.invocations()) * idle(tile, groups);
   }
   // Of the factor that is walked row by row: lines of memory that a subgroup's rows lie in.
   double row_lines(const Product& p, const Tile& tile) const {
     for (const size_t f : {p.factors, p.factors + 1}) {
-      const Tiling::Factor& x = t_.factors()[f];
+      const Tiling::Operand& x = t_.factors[f];
       if (row_ >= 0 && x.walks(row_) && !x.keeps)
         return std::max(1.0, double(target_.subgroup_size) / double(tile.columns));
     }
@@ -282,32 +282,32 @@ class GpuKeptRows : Chooser {
     for (const Product& p : products_) {
       if (tile.slab && is_last(p)) take_columns(p, tile);
     }
-    if (tile.slab && !t_.try_apply({OptKind::Slab, t_.slab_axes()[0], tile.slab})) return false;
+    if (tile.slab && !try_apply(t_, {OptKind::Slab, t_.slab_axes[0], tile.slab})) return false;
     for (const Product& p : products_) {
       if (!(tile.slab && is_last(p))) take_columns(p, tile);
       const int64_t steps = divisor_up_to(left(p.step), tile.steps, true);
-      if (steps > 1) t_.try_apply({OptKind::Unroll, p.step, steps});
+      if (steps > 1) try_apply(t_, {OptKind::Unroll, p.step, steps});
     }
     return take_rows(tile);
   }
   void take_columns(const Product& p, const Tile& tile) {
     const int64_t lanes = lanes_of(p, tile);
-    if (lanes > 1) t_.try_apply({OptKind::Upcast, p.column, lanes});
-    t_.try_apply({OptKind::Local, p.column, tile.columns});
+    if (lanes > 1) try_apply(t_, {OptKind::Upcast, p.column, lanes});
+    try_apply(t_, {OptKind::Local, p.column, tile.columns});
   }
   bool take_rows(const Tile& tile) {
     for (const int a : fills_) {
       if (left(a) % (tile.steps * tile.columns) == 0)
-        t_.try_apply({OptKind::Upcast, a, tile.steps});
-      t_.try_apply({OptKind::Local, a, tile.columns});
+        try_apply(t_, {OptKind::Upcast, a, tile.steps});
+      try_apply(t_, {OptKind::Local, a, tile.columns});
     }
     for (const int a : sums_) {
       if (left(a) % (tile.steps * tile.columns) == 0)
-        t_.try_apply({OptKind::Unroll, a, tile.steps});
-      t_.try_apply({OptKind::GroupReduce, a, tile.columns});
+        try_apply(t_, {OptKind::Unroll, a, tile.steps});
+      try_apply(t_, {OptKind::GroupReduce, a, tile.columns});
     }
-    if (tile.rows > 1) t_.try_apply({OptKind::Upcast, row_, tile.rows});
-    return tile.groups == 1 || t_.try_apply({OptKind::Local, row_, tile.groups});
+    if (tile.rows > 1) try_apply(t_, {OptKind::Upcast, row_, tile.rows});
+    return tile.groups == 1 || try_apply(t_, {OptKind::Local, row_, tile.groups});
   }
 
   // A factor that all rows share and whose neighbouring columns are not neighbours in memory, so
@@ -316,7 +316,7 @@ class GpuKeptRows : Chooser {
     if (!target_.has_fast_shared || row_ < 0) return -1;
     if (axis(p.step).unit_loads == 0 || axis(p.column).unit_loads > 0) return -1;
     for (const size_t f : {p.factors, p.factors + 1}) {
-      const Tiling::Factor& x = t_.factors()[f];
+      const Tiling::Operand& x = t_.factors[f];
       if (x.walks(p.column) && !x.walks(row_) && !x.keeps) return int(f);
     }
     return -1;
@@ -329,17 +329,17 @@ class GpuKeptRows : Chooser {
       int64_t around = 0;
       const int64_t slab = divisor_up_to(left(p.step), kSlab / tile.steps);
       const bool in_parts = slab > 1 && left(p.step) > slab;
-      if (in_parts) t_.try_apply({OptKind::Split, p.step, slab});
-      for (const Axis& a : t_.axes()) {
+      if (in_parts) try_apply(t_, {OptKind::Split, p.step, slab});
+      for (const Axis& a : t_.axes) {
         for (const AxisPart& part : a.parts)
           around += !a.reduced && is_loop(part.kind) && !part.size->is_const_int(1);
       }
       around += in_parts;
-      if (!t_.try_apply({OptKind::Stage, f, around})) {
+      if (!try_apply(t_, {OptKind::Stage, f, around})) {
         t_ = before;
         continue;
       }
-      const int64_t copied = ceil_div(*t_.staged_count(f, around), tile.invocations());
+      const int64_t copied = ceil_div(*staged_count(t_, f, around), tile.invocations());
       if (registers_of(tile) + copied <= registers()) load_ahead(t_, std::span(&f, 1));
     }
   }

@@ -22,8 +22,8 @@ class GpuProduct : Chooser {
     ProductTile best = best_tile(tile);
     if (const GpuTile staged = staged_tile(best); staged.staged) return staged;
     if (split_sum(tile, best)) return {.chosen = true};
-    if (best.columns > 1) t_.apply({OptKind::Upcast, best.column, best.columns});
-    if (best.rows > 1) t_.apply({OptKind::Upcast, best.row, best.rows});
+    if (best.columns > 1) apply(t_, {OptKind::Upcast, best.column, best.columns});
+    if (best.rows > 1) apply(t_, {OptKind::Upcast, best.row, best.rows});
     unroll_steps(best);
     share_tile(best, false);
     return {.chosen = true};
@@ -58,11 +58,11 @@ class GpuProduct : Chooser {
     }
     const Tiling before = t_;
     if (shares_ > 1 && best.columns > 1 && best.rows > 1 && best.row != best.column) {
-      t_.apply({OptKind::Upcast, best.column, best.columns});
-      t_.apply({OptKind::Upcast, best.row, best.rows});
+      apply(t_, {OptKind::Upcast, best.column, best.columns});
+      apply(t_, {OptKind::Upcast, best.row, best.rows});
       unroll_steps(best);
-      if (t_.try_apply({OptKind::GroupReduce, shared, shares_})) share_tile(best, false);
-      if (t_.local_size() >= int64_t(target_.subgroup_size)) return true;
+      if (try_apply(t_, {OptKind::GroupReduce, shared, shares_})) share_tile(best, false);
+      if (local_size(t_) >= int64_t(target_.subgroup_size)) return true;
     }
     t_ = before;
     shares_ = 1;
@@ -86,7 +86,7 @@ class GpuProduct : Chooser {
   // Tiles in workgroup memory, where that is faster than the caches and both factors have some. The
   // longer the slab the fewer barriers; what is loaded ahead takes registers.
   GpuTile staged_tile(const ProductTile& tile) {
-    if (!target_.has_fast_shared || t_.factors().size() != 2) return {};
+    if (!target_.has_fast_shared || t_.factors.size() != 2) return {};
     if (tile.row < 0 || tile.row == tile.column) return {};
     const Tiling before = t_;
     for (const bool ahead : {true, false}) {
@@ -110,25 +110,25 @@ class GpuProduct : Chooser {
     int64_t bytes = 0, copied = 0;
     int copies = 0;
     bool ahead = false;
-    for (const Opt& o : t.applied()) {
+    for (const Opt& o : t.applied) {
       ahead = ahead || o.kind == OptKind::Ahead;
       if (o.kind != OptKind::Stage) continue;
-      const int64_t elements = *t.staged_count(o.axis, o.amount);
+      const int64_t elements = *staged_count(t, o.axis, o.amount);
       copies++;
       bytes += 4 * elements;
-      copied += ceil_div(elements, t.local_size());
+      copied += ceil_div(elements, local_size(t));
     }
     const int64_t held =
         tile_registers(tile.columns, tile.rows, slab.unroll) + (ahead ? copied : 0);
     // Occupancy of two workgroups to a core: one multiplies while the other waits at its barrier.
     // In less than a subgroup each invocation would copy much.
-    return t.local_size() >= int64_t(target_.subgroup_size) && copies == 2 &&
+    return local_size(t) >= int64_t(target_.subgroup_size) && copies == 2 &&
            ahead == staged.ahead && held <= registers() &&
            2 * bytes <= int64_t(target_.shared_bytes);
   }
   void divide(const Slab& slab) {
-    if (slab.unroll > 1) t_.apply({OptKind::Unroll, slab.divided, slab.unroll});
-    if (slab.split > 1) t_.apply({OptKind::Split, slab.divided, slab.split});
+    if (slab.unroll > 1) apply(t_, {OptKind::Unroll, slab.divided, slab.unroll});
+    if (slab.split > 1) apply(t_, {OptKind::Split, slab.divided, slab.split});
   }
   // Small tiles take several steps at once: a step of the loop costs as much as some multiply-adds.
   static int64_t unrolled_steps(const ProductTile& tile) {
@@ -212,9 +212,9 @@ class GpuProduct : Chooser {
   void apply_tile(int a, int64_t lanes, int64_t invocations, bool staged) {
     constexpr int64_t kVector = 4;
     const int64_t inner = lanes % kVector == 0 ? kVector : lanes;
-    if (staged && inner > 1) t_.apply({OptKind::Upcast, a, inner});
-    if (invocations > 1) t_.try_apply({OptKind::Local, a, invocations});
-    if (staged && lanes > inner) t_.apply({OptKind::Upcast, a, lanes / inner});
+    if (staged && inner > 1) apply(t_, {OptKind::Upcast, a, inner});
+    if (invocations > 1) try_apply(t_, {OptKind::Local, a, invocations});
+    if (staged && lanes > inner) apply(t_, {OptKind::Upcast, a, lanes / inner});
   }
   std::pair<Side, Side> workgroup_of(const ProductTile& tile, bool staged) const {
     constexpr int64_t kMost = 256, kUnknownCores = 16;
@@ -280,8 +280,8 @@ class GpuProduct : Chooser {
   double scalar_loads(int column, int64_t columns, int row, int64_t rows) const {
     double n = 0;
     // What a factor is made of, as packed weights, is loaded and computed once for the tile.
-    if (t_.factors().size() == 2) {
-      for (const Tiling::Factor& f : t_.factors()) {
+    if (t_.factors.size() == 2) {
+      for (const Tiling::Operand& f : t_.factors) {
         const double across = f.walks(column) ? double(columns) : 1;
         n += across * (row != column && f.walks(row) ? double(rows) : 1);
       }
@@ -306,20 +306,20 @@ GpuTile tile_gpu_product(Tiling& t, const KernelShape& k, const Target& target) 
 
 void stage_gpu_product(Tiling& t, const GpuTile& tile) {
   int64_t around = -tile.slab_loops;
-  const std::vector<int>& of_product = t.factors()[0].around;
-  for (int i = 0; i < int(t.axes().size()); i++) {
-    const Axis& a = t.axes()[size_t(i)];
+  const std::vector<int>& of_product = t.factors[0].around;
+  for (int i = 0; i < int(t.axes.size()); i++) {
+    const Axis& a = t.axes[size_t(i)];
     if (a.reduced && !contains(of_product, i)) continue;
     for (const AxisPart& p : a.parts) around += is_loop(p.kind) && !p.size->is_const_int(1);
   }
-  for (int factor = 0; factor < 2; factor++) t.try_apply({OptKind::Stage, factor, around});
+  for (int factor = 0; factor < 2; factor++) try_apply(t, {OptKind::Stage, factor, around});
   if (tile.ahead) load_ahead(t, std::array{0, 1});
 }
 
 void load_ahead(Tiling& t, std::span<const int> operands) {
   for (const int64_t places : {2, 1}) {
     Tiling trial = t;
-    const auto loads = [&](int o) { return trial.try_apply({OptKind::Ahead, o, places}); };
+    const auto loads = [&](int o) { return try_apply(trial, {OptKind::Ahead, o, places}); };
     if (!std::ranges::all_of(operands, loads)) continue;
     t = std::move(trial);
     return;

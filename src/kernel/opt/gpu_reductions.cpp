@@ -45,7 +45,7 @@ class GpuReduction : Chooser {
     const std::vector<Access> all = accesses(ast_, deps);
     const auto lines = [&](const std::vector<int>& walked) {
       std::vector<UOp> ranges;
-      for (int a : walked) ranges.push_back(t_.axes()[size_t(a)].range);
+      for (int a : walked) ranges.push_back(t_.axes[size_t(a)].range);
       const int64_t lanes = std::min<int64_t>(shortest_of(walked), target_.subgroup_size);
       return lines_touched(all, deps, ranges, lanes);
     };
@@ -96,26 +96,26 @@ class GpuReduction : Chooser {
     if (words.steps == 1) return elements_together(axes);
     const int64_t loads = words.bytes == 1 ? 4 : 2;
     int64_t n = std::min(kMost, words.steps * loads);
-    while (n > words.steps && n * t_.lane_count() * kPackedRows > kPackedLanes) n /= 2;
+    while (n > words.steps && n * lane_count(t_) * kPackedRows > kPackedLanes) n /= 2;
     return n;
   }
   // The vector of a product has many times the bytes of packed rows: several of these load it once.
   void share_vectors(int output, int64_t width, int64_t together) {
     int64_t rows = kPackedRows;
     const auto fits = [&] {
-      return left(output) % rows == 0 && together * t_.lane_count() * rows <= kPackedLanes &&
+      return left(output) % rows == 0 && together * lane_count(t_) * rows <= kPackedLanes &&
              outputs_left() / rows * width >= int64_t(wanted_invocations());
     };
     while (rows > 1 && !fits()) rows /= 2;
-    if (rows > 1) t_.try_apply({OptKind::Upcast, output, rows});
+    if (rows > 1) try_apply(t_, {OptKind::Upcast, output, rows});
   }
   // Pieces of a row that an invocation has one after the other, a few at a time: their loads are on
   // the way together, and what is the same in all steps of the loop is done less often.
   void unroll_pieces(const std::vector<int>& axes) {
     for (int a : axes) {
-      const int64_t most = kUnrolledLanes / t_.lane_count();
+      const int64_t most = kUnrolledLanes / lane_count(t_);
       const int64_t pieces = most > 1 ? divisor_up_to(left(a), most, true) : 1;
-      if (pieces > 1) t_.try_apply({OptKind::Unroll, a, pieces});
+      if (pieces > 1) try_apply(t_, {OptKind::Unroll, a, pieces});
     }
   }
   // As many neighbours as one access takes of all that walks these axes.
@@ -137,7 +137,7 @@ class GpuReduction : Chooser {
                            RangeDeps& deps) const {
     PackedWords most;
     for (int a : axes) {
-      const PackedWords words = words_of(all, deps, t_.axes()[size_t(a)].range);
+      const PackedWords words = words_of(all, deps, t_.axes[size_t(a)].range);
       if (words.steps > most.steps) most = words;
     }
     return most;
@@ -164,7 +164,7 @@ class GpuReduction : Chooser {
     const Tiling before = t_;
     if (output >= 0 && width < kWorkgroup) {
       const int64_t rows = divisor_up_to(left(output), kWorkgroup / width, true);
-      if (rows > 1) t_.try_apply({OptKind::Local, output, rows});
+      if (rows > 1) try_apply(t_, {OptKind::Local, output, rows});
     }
     if (!share(axes, width, together)) {
       t_ = before;
@@ -202,9 +202,9 @@ class GpuReduction : Chooser {
     // As many as workgroup memory holds the sums of.
     for (const Tiling before = t_; width > 1; width /= 2, t_ = before) {
       if (!share(axes, width, kLeastSteps)) continue;
-      if (together > 1) t_.try_apply({OptKind::Vector, output, together});
+      if (together > 1) try_apply(t_, {OptKind::Vector, output, together});
       const int64_t n = std::min(left(output), lanes);
-      if (n > 1 && t_.try_apply({OptKind::Local, output, n})) return true;
+      if (n > 1 && try_apply(t_, {OptKind::Local, output, n})) return true;
     }
     shared_width_ = 0;
     return false;
@@ -215,8 +215,8 @@ class GpuReduction : Chooser {
     const Tiling before = t_;
     for (int a : axes) {
       const int64_t together = divisor_up_to(left(a), most_together, true);
-      if (together > 1) t_.try_apply({OptKind::Unroll, a, together});
-      if (t_.try_apply({OptKind::GroupReduce, a, width})) continue;
+      if (together > 1) try_apply(t_, {OptKind::Unroll, a, together});
+      if (try_apply(t_, {OptKind::GroupReduce, a, width})) continue;
       t_ = before;
       return false;
     }
@@ -231,12 +231,12 @@ class GpuReduction : Chooser {
     for (const UOp& r : k_.reduces) {
       int best = -1;
       for (const UOp& x : r->src().subspan(1)) {
-        const int a = t_.axis_of(x.get());
+        const int a = axis_of(t_, x.get());
         if (best < 0 || left(a) > left(best)) best = a;
       }
       if (best < 0 || !fixed(best)) return {};
       for (const UOp& x : r->src().subspan(1)) {
-        const int a = t_.axis_of(x.get());
+        const int a = axis_of(t_, x.get());
         if (fixed(a) && a != best && is_better(a, best)) best = a;
       }
       add_once(axes, best);
@@ -264,8 +264,8 @@ class GpuReduction : Chooser {
       const bool free_axis = !axis(a).reduced && !axis(a).shared && fixed(a) && left(a) >= width;
       if (!free_axis) continue;
       const int64_t together = left(a) % (4 * width) == 0 && vector_score(a) > 0 ? 4 : 1;
-      if (together > 1) t_.try_apply({OptKind::Vector, a, together});
-      if (t_.try_apply({OptKind::Local, a, width})) break;
+      if (together > 1) try_apply(t_, {OptKind::Vector, a, together});
+      if (try_apply(t_, {OptKind::Local, a, width})) break;
     }
   }
 

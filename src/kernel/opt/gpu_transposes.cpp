@@ -52,10 +52,10 @@ class GpuTranspose : Chooser {
     int64_t size() const { return vector * invocations * rows; }
   };
   Part& part(int a) { return parts_[size_t(a)]; }
-  int64_t step(const Access& a, int axis) const { return a.step(t_.axes()[size_t(axis)].range); }
+  int64_t step(const Access& a, int axis) const { return a.step(t_.axes[size_t(axis)].range); }
   static int64_t bytes_of(const Access& a) { return int64_t(size_bytes(a.index->dtype)); }
   const Access& load_of(int operand) const {
-    const UOp index = t_.operands()[size_t(operand)].value->src(0);
+    const UOp index = operands(t_)[size_t(operand)].value->src(0);
     return *std::ranges::find(loads_, index, &Access::index);
   }
 
@@ -79,7 +79,7 @@ class GpuTranspose : Chooser {
   // same axis.
   std::vector<int> scattered_loads() const {
     std::vector<int> out;
-    for (int i = 0; i < int(t_.operands().size()); i++) {
+    for (int i = 0; i < int(operands(t_).size()); i++) {
       const std::vector<int> own = contiguous(load_of(i));
       const bool same = out.empty() || (!own.empty() && own == contiguous(load_of(out[0])));
       if (!own.empty() && same && is_scattered(load_of(i))) out.push_back(i);
@@ -187,26 +187,26 @@ class GpuTranspose : Chooser {
   bool apply_tile() {
     for (int a = 0; a < count(); a++) {
       const Part& p = part(a);
-      if (p.vector > 1 && !t_.try_apply({OptKind::Upcast, a, p.vector})) return false;
-      if (p.invocations > 1 && !t_.try_apply({OptKind::Local, a, p.invocations})) return false;
-      if (p.rows > 1 && !t_.try_apply({OptKind::Upcast, a, p.rows})) return false;
+      if (p.vector > 1 && !try_apply(t_, {OptKind::Upcast, a, p.vector})) return false;
+      if (p.invocations > 1 && !try_apply(t_, {OptKind::Local, a, p.invocations})) return false;
+      if (p.rows > 1 && !try_apply(t_, {OptKind::Upcast, a, p.rows})) return false;
     }
     return true;
   }
   // Occupancy of two workgroups to a core, and registers for what each invocation has on the way.
-  bool fits(const std::vector<int>& operands) const {
+  bool fits(const std::vector<int>& copied) const {
     Tiling t = t_;
-    stage_gpu_transpose(t, operands);
+    stage_gpu_transpose(t, copied);
     int64_t bytes = 0;
     size_t copies = 0;
-    for (const Opt& o : t.applied()) {
+    for (const Opt& o : t.applied) {
       if (o.kind != OptKind::Stage) continue;
-      const DType type = t.operands()[size_t(o.axis)].value->dtype;
-      bytes += *t.staged_count(o.axis, o.amount) * target_.held_bytes(type);
+      const DType type = operands(t)[size_t(o.axis)].value->dtype;
+      bytes += *staged_count(t, o.axis, o.amount) * target_.held_bytes(type);
       copies++;
     }
-    return copies == operands.size() && 2 * bytes <= int64_t(target_.shared_bytes) &&
-           t.lane_count() <= kMostEach;
+    return copies == copied.size() && 2 * bytes <= int64_t(target_.shared_bytes) &&
+           lane_count(t) <= kMostEach;
   }
 
   RangeDeps deps_;
@@ -219,16 +219,16 @@ class GpuTranspose : Chooser {
 
 std::vector<int> tile_gpu_transpose(Tiling& t, const UOp& ast, const KernelShape& k,
                                     const Target& target) {
-  if (t.operands().empty() || k.main_reduce) return {};
+  if (operands(t).empty() || k.main_reduce) return {};
   return GpuTranspose(t, ast, k, target).run();
 }
 
 void stage_gpu_transpose(Tiling& t, const std::vector<int>& operands) {
   int64_t around = 0;
-  for (const Axis& a : t.axes()) {
+  for (const Axis& a : t.axes) {
     for (const AxisPart& p : a.parts) around += is_loop(p.kind) && !p.size->is_const_int(1);
   }
-  for (const int operand : operands) t.try_apply({OptKind::Stage, operand, around});
+  for (const int operand : operands) try_apply(t, {OptKind::Stage, operand, around});
 }
 
 }  // namespace tuff::kernel

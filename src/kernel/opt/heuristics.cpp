@@ -38,7 +38,7 @@ class Heuristics : Chooser {
 
   void choose_gpu() {
     if (tile_matrices(t_, target_)) {
-      group_in_blocks(std::min(t_.matrices()->m, t_.matrices()->n));
+      group_in_blocks(std::min(t_.matrices->m, t_.matrices->n));
       group_all();
       return stage_matrices(t_, target_);
     }
@@ -58,7 +58,7 @@ class Heuristics : Chooser {
     } else {
       vectorize_outputs(outputs_together());
     }
-    if (shared_width == 0 && t_.local_size() == 1) choose_workgroup();
+    if (shared_width == 0 && local_size(t_) == 1) choose_workgroup();
     group_in_blocks(tile.row);
     group_all();
     if (tile.staged) stage_gpu_product(t_, tile);
@@ -76,7 +76,7 @@ class Heuristics : Chooser {
     for (int a : axes) vectors *= a == longest ? 1 : left(a);
     if (longest < 0 || vectors > sched::kThinProduct) return false;
     for (int a : axes)
-      if (a != longest && left(a) > 1) t_.apply({OptKind::Upcast, a, left(a)});
+      if (a != longest && left(a) > 1) apply(t_, {OptKind::Upcast, a, left(a)});
     return true;
   }
 
@@ -111,14 +111,14 @@ class Heuristics : Chooser {
     const int64_t n = std::min(divisor_up_to(left(stored), cpu_lanes(), true),
                                divisor_up_to(left(loaded), cpu_lanes(), true));
     if (n < 4) return false;
-    t_.apply({OptKind::Vector, stored, n});
-    t_.apply({OptKind::Upcast, loaded, n});
+    apply(t_, {OptKind::Vector, stored, n});
+    apply(t_, {OptKind::Upcast, loaded, n});
     const bool past_caches =
         target_.features.streaming_stores && target_.exceeds_caches(k_.stored_bytes);
-    if ((stored < loaded) != past_caches) t_.try_apply({OptKind::Swap, stored, loaded});
+    if ((stored < loaded) != past_caches) try_apply(t_, {OptKind::Swap, stored, loaded});
     const int64_t tiles = divisor_up_to(left(stored), kTransposedTogether / n);
     if (worthwhile_groups(k_, target_) > 1 && left(stored) > tiles)
-      t_.try_apply({OptKind::Group, stored, left(stored) / tiles});
+      try_apply(t_, {OptKind::Group, stored, left(stored) / tiles});
     return true;
   }
 
@@ -129,25 +129,25 @@ class Heuristics : Chooser {
         out >= 0 && axis(out).shared && (axis(out).unit_loads > 0 || axis(out).interleaved > 0);
     if (across) {
       for (int a = 0; a < count() && axis(out).interleaved > 0; a++) unroll_short(a);
-      t_.try_apply({OptKind::Vector, out, lanes_along(out, cpu_lanes() * 2)});
+      try_apply(t_, {OptKind::Vector, out, lanes_along(out, cpu_lanes() * 2)});
       return;
     }
     for (int a = 0; a < count(); a++) partial_sums(a);
     // What is stored for each element of a row, in vectors as wide as its partial sums: then all
     // of them are vectors.
     if (out >= 0 && !axis(out).shared)
-      t_.try_apply({OptKind::Vector, out, lanes_along(out, kRowVectors * cpu_lanes())});
+      try_apply(t_, {OptKind::Vector, out, lanes_along(out, kRowVectors * cpu_lanes())});
   }
   // All steps of a reduction whose elements lie between those of the vector's lanes.
   void unroll_short(int a) {
     if (!axis(a).reduced || !fixed(a) || axis(a).unit_loads == 0 || left(a) > kMostInterleaved)
       return;
-    t_.try_apply({OptKind::Unroll, a, left(a)});
+    try_apply(t_, {OptKind::Unroll, a, left(a)});
   }
   void partial_sums(int a) {
     if (!axis(a).reduced || !fixed(a) || axis(a).unit_loads == 0) return;
     const int64_t n = lanes_along(a, kRowVectors * cpu_lanes());
-    if (n > 1) t_.try_apply({OptKind::Unroll, a, n});
+    if (n > 1) try_apply(t_, {OptKind::Unroll, a, n});
   }
 
   void launch_cpu() {
@@ -160,7 +160,7 @@ class Heuristics : Chooser {
       const int64_t n = divisor_up_to(left(a), wanted);
       if (n > groups) groups = n, best = a;
     }
-    if (best >= 0) t_.try_apply({OptKind::Group, best, groups});
+    if (best >= 0) try_apply(t_, {OptKind::Group, best, groups});
   }
 
   // The workgroup goes along that output axis, of those that reductions depend on, whose accesses
@@ -181,7 +181,7 @@ class Heuristics : Chooser {
         std::min<int64_t>({kWidestGroup, target_.max_invocations, target_.max_local[0]});
     int64_t n = divisor_up_to(size, most);
     if (n < std::min<int64_t>(size, 16)) n = std::min(size, most);  // pads: few idle invocations
-    if (n > 1) t_.try_apply({OptKind::Local, fast, n});
+    if (n > 1) try_apply(t_, {OptKind::Local, fast, n});
     fill_workgroup(fast);
   }
   // Where the fast axis alone leaves lanes of a subgroup idle, another axis joins the workgroup.
@@ -192,9 +192,9 @@ class Heuristics : Chooser {
       if (a == fast || !axis(a).shared || !fixed(a) || !loop_left(a) || left(a) < 2) continue;
       if (widest < 0 || left(a) >= left(widest)) widest = a;
     }
-    if (widest < 0 || t_.local_size() >= wanted) return;
-    const int64_t n = divisor_up_to(left(widest), wanted / t_.local_size());
-    if (n > 1) t_.try_apply({OptKind::Local, widest, n});
+    if (widest < 0 || local_size(t_) >= wanted) return;
+    const int64_t n = divisor_up_to(left(widest), wanted / local_size(t_));
+    if (n > 1) try_apply(t_, {OptKind::Local, widest, n});
   }
   // Threadblock swizzle: of a product's workgroups, those of a few rows of tiles follow each other
   // column by column, so that what runs at once, and one after the other, reads the same lines of
@@ -207,21 +207,21 @@ class Heuristics : Chooser {
     for (int a = row + 1; a < count(); a++)
       has_columns = has_columns || (axis(a).shared && loop_left(a) && left(a) > 1);
     if (!has_columns) return;
-    int64_t bytes = axis(row).size / left(row) * int64_t(size_bytes(t_.factors()[0].value->dtype));
+    int64_t bytes = axis(row).size / left(row) * int64_t(size_bytes(t_.factors[0].value->dtype));
     for (const int a : k_.main_axes) bytes *= axis(a).size;
     const int64_t most = std::clamp(kPanelBytes / std::max<int64_t>(bytes, 1), kLeast, kMost);
     const int64_t block = divisor_up_to(left(row), most);
-    if (block > 1) t_.try_apply({OptKind::Group, row, left(row) / block});
+    if (block > 1) try_apply(t_, {OptKind::Group, row, left(row) / block});
   }
   // Every output axis that reductions depend on goes to the grid.
   void group_all() {
     for (int a = 0; a < count(); a++) {
       if (!axis(a).shared || !loop_left(a) || left(a) < 2) continue;
       // What the grid has no room for stays a loop.
-      if (left(a) <= t_.groups_left() || !fixed(a)) {
-        t_.try_apply({OptKind::Group, a, 0});
+      if (left(a) <= groups_left(t_) || !fixed(a)) {
+        try_apply(t_, {OptKind::Group, a, 0});
       } else {
-        t_.try_apply({OptKind::Group, a, t_.groups_left()});
+        try_apply(t_, {OptKind::Group, a, groups_left(t_)});
       }
     }
   }
@@ -232,7 +232,7 @@ class Heuristics : Chooser {
 }  // namespace
 
 void apply_heuristics(Tiling& t, const UOp& ast, const Target& target) {
-  if (t.nests() > 1) return spread_nests(t, ast, target);
+  if (t.nests > 1) return spread_nests(t, ast, target);
   const KernelShape k = shape_of(ast, t);
   Heuristics(t, ast, k, target).run();
 }

@@ -25,18 +25,18 @@ class KeptTiles : Chooser {
   KeptTiles(Tiling& t, const KernelShape& k, const Target& target) : Chooser(t, k, target) {}
 
   bool apply() {
-    if (std::ranges::none_of(t_.axes(), [](const Axis& a) { return a.kept; })) return false;
+    if (std::ranges::none_of(t_.axes, [](const Axis& a) { return a.kept; })) return false;
     row_ = row_axis();
     if (row_ < 0) return false;
     find_products();
     choose_tile();
     for (int a = count(); a-- > 0;) {
-      if (is_column(a)) t_.try_apply({OptKind::Vector, a, width_});
+      if (is_column(a)) try_apply(t_, {OptKind::Vector, a, width_});
     }
-    if (rows_ > 1) t_.try_apply({OptKind::Upcast, row_, rows_});
+    if (rows_ > 1) try_apply(t_, {OptKind::Upcast, row_, rows_});
     for (int a = 0; a < count(); a++) {
       if (axis(a).reduced && axis(a).unit_loads > 0 && !of_product(a))
-        t_.try_apply({OptKind::Unroll, a, width_});
+        try_apply(t_, {OptKind::Unroll, a, width_});
     }
     launch();
     stage();
@@ -49,15 +49,15 @@ class KeptTiles : Chooser {
   }
   // The factor that the rows have in common; -1: each row has its own.
   int same_factor(size_t pair) const {
-    const bool x = t_.factors()[pair].walks(row_), y = t_.factors()[pair + 1].walks(row_);
+    const bool x = t_.factors[pair].walks(row_), y = t_.factors[pair + 1].walks(row_);
     return x == y ? -1 : int(x ? pair + 1 : pair);
   }
   void find_products() {
-    for (size_t pair = 0; pair + 1 < t_.factors().size(); pair += 2) {
+    for (size_t pair = 0; pair + 1 < t_.factors.size(); pair += 2) {
       const int f = same_factor(pair);
       if (f < 0) continue;
       Product p;
-      for (int a : t_.factors()[size_t(f)].axes) {
+      for (int a : t_.factors[size_t(f)].axes) {
         if (axis(a).reduced) p.length *= left(a);
         if (is_column(a)) p.column = a;
       }
@@ -65,9 +65,9 @@ class KeptTiles : Chooser {
     }
   }
   bool of_product(int a) const {
-    for (size_t pair = 0; pair + 1 < t_.factors().size(); pair += 2) {
+    for (size_t pair = 0; pair + 1 < t_.factors.size(); pair += 2) {
       const int f = same_factor(pair);
-      if (f >= 0 && t_.factors()[size_t(f)].walks(a)) return true;
+      if (f >= 0 && t_.factors[size_t(f)].walks(a)) return true;
     }
     return false;
   }
@@ -94,7 +94,7 @@ class KeptTiles : Chooser {
   }
   bool divides_kept(int64_t width) const {
     for (int a = 0; a < count(); a++) {
-      if (t_.axes()[size_t(a)].kept && left(a) % width != 0) return false;
+      if (t_.axes[size_t(a)].kept && left(a) % width != 0) return false;
     }
     return true;
   }
@@ -103,28 +103,28 @@ class KeptTiles : Chooser {
     int64_t others = 1;
     for (int a = 0; a < count(); a++) {
       if (!axis(a).shared || a == row_ || axis(a).size < 2) continue;
-      if (t_.try_apply({OptKind::Group, a, 0})) others *= axis(a).size;
+      if (try_apply(t_, {OptKind::Group, a, 0})) others *= axis(a).size;
     }
     const int64_t wanted = ceil_div(worthwhile_groups(k_, target_), others);
     const int64_t groups = std::min(wanted, left(row_) / kLeastTiles);
-    if (groups > 1) t_.try_apply({OptKind::Group, row_, groups});
+    if (groups > 1) try_apply(t_, {OptKind::Group, row_, groups});
   }
 
   // What rows have in common is packed once for all rows of a group, unless vectors of it lie side
   // by side as they are.
   void stage() {
-    for (size_t pair = 0; pair + 1 < t_.factors().size(); pair += 2) {
+    for (size_t pair = 0; pair + 1 < t_.factors.size(); pair += 2) {
       const int f = same_factor(pair);
-      if (f >= 0 && !lies_in_vectors(t_.factors()[size_t(f)])) t_.try_apply({OptKind::Stage, f, 0});
+      if (f >= 0 && !lies_in_vectors(t_.factors[size_t(f)])) try_apply(t_, {OptKind::Stage, f, 0});
     }
   }
-  bool lies_in_vectors(const Tiling::Factor& f) const {
+  bool lies_in_vectors(const Tiling::Operand& f) const {
     const UOp& value = f.product->src(size_t(f.source));
     if (value->op != Op::Load) return false;
     RangeDeps deps(value);
     for (const Access& a : accesses(value, deps)) {
       for (int x : f.axes) {
-        const UOp& range = t_.axes()[size_t(x)].range;
+        const UOp& range = t_.axes[size_t(x)].range;
         if (is_column(x) && ((a.irregular & deps.bit(range)) || a.step(range) != 1)) return false;
       }
     }

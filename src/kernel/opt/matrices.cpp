@@ -45,7 +45,7 @@ bool walks_axes(Walk& w, const UOp& index, const Tiling& tiling) {
   const LinearForm form = linear_form(index->src(1));
   w.divisor = form.constant;
   for (const auto& [term, step] : form.terms) {
-    const int axis = term->op == Op::Range ? tiling.axis_of(term.get()) : -1;
+    const int axis = term->op == Op::Range ? axis_of(tiling, term.get()) : -1;
     if (axis < 0) return false;
     w.steps[size_t(axis)] = step;
   }
@@ -54,14 +54,14 @@ bool walks_axes(Walk& w, const UOp& index, const Tiling& tiling) {
 
 Walk walk_of(const UOp& product, size_t source, const Tiling& tiling) {
   constexpr int64_t kFar = 1 << 20;
-  const size_t count = tiling.axes().size();
+  const size_t count = tiling.axes.size();
   Walk w{narrow_factor(product->src(source)), false, int(source),
          std::vector<int64_t>(count, 0), 0};
   if (w.value->op == Op::Load && walks_axes(w, w.value->src(0), tiling)) return w;
   w.computed = true;
   w.divisor = 0;
   for (size_t a = 0; a < count; a++) {
-    const Axis& axis = tiling.axes()[a];
+    const Axis& axis = tiling.axes[a];
     w.steps[a] = !depends_on(w.value, axis.range) ? 0 : axis.reduced ? 1 : kFar;
   }
   return w;
@@ -102,7 +102,7 @@ class Choice {
 
   bool find(MatrixProduct& p, std::span<const UOp> reduced) const {
     for (size_t r = reduced.size(); r-- > 0;) {
-      const int k = t_.axis_of(reduced[r].get());
+      const int k = axis_of(t_, reduced[r].get());
       for (int n = count(); n-- > 0;) {
         for (int m = count(); m-- > 0;) {
           if (fits(p, m, n, k)) return true;
@@ -113,13 +113,13 @@ class Choice {
   }
 
  private:
-  int count() const { return int(t_.axes().size()); }
+  int count() const { return int(t_.axes.size()); }
   bool divides(int axis, int64_t size) const {
-    const Axis& x = t_.axes()[size_t(axis)];
+    const Axis& x = t_.axes[size_t(axis)];
     return x.main_is_const() && x.main_size() % size == 0;
   }
   bool fits(MatrixProduct& p, int m, int n, int k) const {
-    if (t_.axes()[size_t(m)].reduced || t_.axes()[size_t(n)].reduced) return false;
+    if (t_.axes[size_t(m)].reduced || t_.axes[size_t(n)].reduced) return false;
     if (b_.steps[size_t(m)] || a_.steps[size_t(n)]) return false;
     if (!divides(m, shape_.m) || !divides(n, shape_.n) || !divides(k, shape_.k)) return false;
     const Extent rows{m, shape_.m}, columns{n, shape_.n}, summed{k, shape_.k};
@@ -151,7 +151,7 @@ std::optional<MatrixLines> stored_lines(const UOp& ast, const Tiling& tiling,
   // To float16 alone: NVIDIA's driver truncates matrices that become bfloat16 (580.159.04).
   const bool halves = value->op == Op::Cast && value->dtype == DType::F16 && is_float(p.shape.sum);
   if (value != p.reduce && !(halves && value->src(0) == p.reduce)) return {};
-  Walk w{value, false, 0, std::vector<int64_t>(tiling.axes().size(), 0)};
+  Walk w{value, false, 0, std::vector<int64_t>(tiling.axes.size(), 0)};
   if (!walks_axes(w, store->src(0), tiling)) return {};
   const auto place = operand(w, {p.m, p.shape.m}, {p.n, p.shape.n});
   return place ? std::optional(place->lines) : std::nullopt;
@@ -161,8 +161,8 @@ std::optional<MatrixLines> stored_lines(const UOp& ast, const Tiling& tiling,
 
 std::string matrix_product(const UOp& ast, const Tiling& t, int number, const MatrixShape& shape,
                            MatrixProduct& out) {
-  if (number < 0 || 2 * size_t(number) + 1 >= t.factors().size()) return "no such sum of products";
-  const UOp& product = t.factors()[2 * size_t(number)].product;
+  if (number < 0 || 2 * size_t(number) + 1 >= t.factors.size()) return "no such sum of products";
+  const UOp& product = t.factors[2 * size_t(number)].product;
   MatrixProduct p;
   p.reduce = sum_of(ast, product);
   p.shape = shape;
@@ -255,40 +255,40 @@ UOp matrix_store(const MatrixProduct& p, const UOp& place, const UOp& sum) {
   return make(Op::MatrixStore, DType::Void, {place, sum}, arg);
 }
 
-// ---- legality -------------------------------------------------------------------------------
+// ---- the rule ---------------------------------------------------------------------------------
 
-std::string Tiling::check_matrix(const Opt& o) const {
-  const TargetFeatures& f = target_.features;
-  if (o.amount < 0 || o.amount >= int64_t(target_.matrix_shapes.size()))
+std::string matrix_refusal(const Tiling& t, const Opt& o) {
+  const TargetFeatures& f = t.target.features;
+  if (o.amount < 0 || o.amount >= int64_t(t.target.matrix_shapes.size()))
     return "the target lists no such shape";
-  if (!applied_.empty()) return "other opts have been applied already";
-  const MatrixShape& shape = target_.matrix_shapes[size_t(o.amount)];
-  const int64_t lanes = target_.subgroup_size, size = int64_t(shape.m) * shape.n;
-  if (lanes < 2 || lanes > int64_t(target_.max_local[0]) || lanes > target_.max_invocations)
+  if (!t.applied.empty()) return "other opts have been applied already";
+  const MatrixShape& shape = t.target.matrix_shapes[size_t(o.amount)];
+  const int64_t lanes = t.target.subgroup_size, size = int64_t(shape.m) * shape.n;
+  if (lanes < 2 || lanes > int64_t(t.target.max_local[0]) || lanes > t.target.max_invocations)
     return "a workgroup holds no subgroup";
   if (size % lanes != 0 || !std::has_single_bit(uint64_t(lanes)))
     return "the lanes of a subgroup do not share a matrix evenly";
   if (!f.storage8 || !f.storage16) return "the target does not load its elements as they are";
-  if (nests_ > 1 || reductions_.size() != 1 || kept_bytes() > 0)
+  if (t.nests > 1 || t.reductions.size() != 1 || kept_bytes(t) > 0)
     return "the kernel computes more than one sum";
   MatrixProduct p;
-  if (std::string why = matrix_product(ast_, *this, o.axis, shape, p); !why.empty()) return why;
+  if (std::string why = matrix_product(t.ast, t, o.axis, shape, p); !why.empty()) return why;
   const int64_t sums = p.stored ? 0 : size * int64_t(size_bytes(shape.sum));
-  if (sums > int64_t(target_.shared_bytes)) return "workgroup memory holds no matrix";
+  if (sums > int64_t(t.target.shared_bytes)) return "workgroup memory holds no matrix";
   if (p.a.computed || p.b.computed) {
     constexpr int64_t kPadding = 16;
-    const DType t = shape.a;
-    const int64_t line = shape.k * int64_t(size_bytes(t)) + kPadding;
-    if (target_.held_bytes(t) != int64_t(size_bytes(t)))
+    const DType type = shape.a;
+    const int64_t line = shape.k * int64_t(size_bytes(type)) + kPadding;
+    if (t.target.held_bytes(type) != int64_t(size_bytes(type)))
       return "workgroup memory does not hold a computed factor as matrices have it";
-    if (sums + (shape.m + shape.n) * line > int64_t(target_.shared_bytes))
+    if (sums + (shape.m + shape.n) * line > int64_t(t.target.shared_bytes))
       return "workgroup memory holds no copy of a computed factor";
   }
-  for (const Stored& s : stored_) {
-    for (int a = 0; a < int(axes_.size()); a++) {
+  for (const Tiling::Stored& s : t.stored) {
+    for (int a = 0; a < int(t.axes.size()); a++) {
       const bool walks = contains(s.axes, a), closed = !contains(s.around, a);
-      const bool single = axes_[size_t(a)].parts[0].size->is_const_int(1);
-      if (!axes_[size_t(a)].reduced && !single && !(walks && closed))
+      const bool single = t.axes[size_t(a)].parts[0].size->is_const_int(1);
+      if (!t.axes[size_t(a)].reduced && !single && !(walks && closed))
         return "an output does not depend on all axes";
     }
   }
@@ -296,7 +296,7 @@ std::string Tiling::check_matrix(const Opt& o) const {
 }
 
 // What may follow in a Tiling that has matrices: whole subgroups do everything, and nothing pads.
-std::string Tiling::check_beside_matrices(const Opt& o) const {
+std::string refusal_beside_matrices(const Tiling& t, const Opt& o) {
   switch (o.kind) {
     case OptKind::Split:
     case OptKind::Group:
@@ -305,9 +305,9 @@ std::string Tiling::check_beside_matrices(const Opt& o) const {
     case OptKind::Ahead: return {};
     case OptKind::Upcast:
     case OptKind::Local: {
-      int64_t bytes = matrix_bytes();
-      for (const Opt& c : copies({})) bytes += staged_bytes(c.axis, c.amount);
-      if (o.amount > 1 && bytes > int64_t(target_.shared_bytes) / o.amount)
+      int64_t bytes = matrix_bytes(t);
+      for (const Opt& c : copies_of(t, {})) bytes += staged_bytes(t, c.axis, c.amount);
+      if (o.amount > 1 && bytes > int64_t(t.target.shared_bytes) / o.amount)
         return "workgroup memory does not hold what so many fragments need";
       return {};
     }
@@ -315,36 +315,23 @@ std::string Tiling::check_beside_matrices(const Opt& o) const {
   }
 }
 
-bool Tiling::has_invocations() const { return matrices_ || has_part(-1, AxisKind::Local); }
-
-int64_t Tiling::matrix_bytes() const {
-  if (!matrices_ || matrices_->stored) return 0;
-  int64_t bytes =
-      int64_t(matrices_->shape.m) * matrices_->shape.n * int64_t(size_bytes(matrices_->shape.sum));
-  for (const Axis& a : axes_) {
-    for (const AxisPart& p : a.parts)
-      bytes *= p.kind == AxisKind::Lane || p.kind == AxisKind::Local ? p.size->max : 1;
-  }
-  return bytes;
-}
-
-std::string Tiling::check_matrix_copy(const Opt& o) const {
-  const Operand& f = factors_[size_t(o.axis)];
-  if (f.product != matrices_->reduce->src(0)) return "it is no factor of the matrices";
-  const DType t = matrices_->factor(f.source).value->dtype;
-  if (target_.held_bytes(t) != int64_t(size_bytes(t)))
+std::string matrix_copy_refusal(const Tiling& t, const Opt& o) {
+  const Tiling::Operand& f = t.factors[size_t(o.axis)];
+  if (f.product != t.matrices->reduce->src(0)) return "it is no factor of the matrices";
+  const DType type = t.matrices->factor(f.source).value->dtype;
+  if (t.target.held_bytes(type) != int64_t(size_bytes(type)))
     return "workgroup memory does not hold its elements as matrices have them";
   return {};
 }
 
-void Tiling::split_matrices(const Opt& o) {
+void take_matrix(Tiling& t, const Opt& o) {
   const std::string none = matrix_product(
-      ast_, *this, o.axis, target_.matrix_shapes[size_t(o.amount)], matrices_.emplace());
+      t.ast, t, o.axis, t.target.matrix_shapes[size_t(o.amount)], t.matrices.emplace());
   TUFF_CHECK(none.empty(), "{}: {}", to_string(o), none);
-  const MatrixShape& s = matrices_->shape;
-  for (const auto& [axis, size] :
-       {std::pair(matrices_->m, s.m), std::pair(matrices_->n, s.n), std::pair(matrices_->k, s.k)}) {
-    std::vector<AxisPart>& parts = axes_[size_t(axis)].parts;
+  const MatrixShape& s = t.matrices->shape;
+  const MatrixProduct& p = *t.matrices;
+  for (const auto& [axis, size] : {std::pair(p.m, s.m), {p.n, s.n}, {p.k, s.k}}) {
+    std::vector<AxisPart>& parts = t.axes[size_t(axis)].parts;
     parts[0].size = index_const(parts[0].size->max / size);
     parts.push_back({AxisKind::Matrix, index_const(size)});
   }

@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "kernel/opt/opt.h"
+#include "kernel/opt/rules.h"
 
 namespace tuff::kernel {
 

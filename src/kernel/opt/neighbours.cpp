@@ -19,11 +19,11 @@ std::vector<int64_t> amounts_of(OptKind kind, const Tiling& t, int axis) {
     case OptKind::GroupReduce: return {8, 16, 32, 64, 128, 256};
     case OptKind::Swap: {
       std::vector<int64_t> axes;
-      for (int64_t a = axis + 1; a < int64_t(t.axes().size()); a++) axes.push_back(a);
+      for (int64_t a = axis + 1; a < int64_t(t.axes.size()); a++) axes.push_back(a);
       return axes;
     }
     case OptKind::Slab: {
-      const bool first = !t.slab_axes().empty() && t.slab_axes()[0] == axis;
+      const bool first = !t.slab_axes.empty() && t.slab_axes[0] == axis;
       return first ? std::vector<int64_t>{8, 16, 32, 64, 128} : std::vector<int64_t>{};
     }
     case OptKind::Spread: return {4, 8, 16, 32, 64};
@@ -31,7 +31,7 @@ std::vector<int64_t> amounts_of(OptKind kind, const Tiling& t, int axis) {
     case OptKind::Ahead: return {1, 2};
     case OptKind::Matrix: {
       std::vector<int64_t> shapes;
-      for (size_t s = 0; s < t.target().matrix_shapes.size(); s++) shapes.push_back(int64_t(s));
+      for (size_t s = 0; s < t.target.matrix_shapes.size(); s++) shapes.push_back(int64_t(s));
       return shapes;
     }
   }
@@ -57,9 +57,9 @@ class Neighbourhood {
     }
     for (const OptKind kind : kOptKinds) {
       const bool of_operands = kind == OptKind::Stage || kind == OptKind::Ahead;
-      const size_t places = of_operands               ? start_.operands().size()
-                            : kind == OptKind::Matrix ? start_.factors().size() / 2
-                                                      : start_.axes().size();
+      const size_t places = of_operands               ? operands(start_).size()
+                            : kind == OptKind::Matrix ? start_.factors.size() / 2
+                                                      : start_.axes.size();
       for (int axis = 0; axis < int(places); axis++) {
         for (const int64_t amount : amounts_of(kind, start_, axis))
           insert(opts, {kind, axis, amount});
@@ -87,8 +87,8 @@ class Neighbourhood {
     if (!known_.insert(to_string(opts)).second) return;
     Tiling t = start_;
     for (const Opt& o : opts)
-      if (!t.try_apply(o)) return;
-    if (t.lane_count() <= most_lanes_) found_.push_back(opts);
+      if (!try_apply(t, o)) return;
+    if (lane_count(t) <= most_lanes_) found_.push_back(opts);
   }
 
   const Tiling start_;

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernel/opt/opt.h"
+#include "kernel/opt/rules.h"
 
 namespace tuff::kernel {
 

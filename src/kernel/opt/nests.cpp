@@ -14,10 +14,10 @@ namespace {
 // The longest axis of a nest; -1 where nothing can be split.
 int longest_axis(const Tiling& t, int nest) {
   int best = -1;
-  for (int a = 0; a < int(t.axes().size()); a++) {
-    const Axis& x = t.axes()[size_t(a)];
+  for (int a = 0; a < int(t.axes.size()); a++) {
+    const Axis& x = t.axes[size_t(a)];
     if (x.nest != nest || x.reduced || !x.main_is_const()) continue;
-    if (best < 0 || x.main_size() >= t.axes()[size_t(best)].main_size()) best = a;
+    if (best < 0 || x.main_size() >= t.axes[size_t(best)].main_size()) best = a;
   }
   return best;
 }
@@ -29,19 +29,19 @@ bool walks_vectors(const AxisShape& x) {
 // A workgroup for every row of every nest: each makes one iteration of one nest's loop.
 int64_t gpu_groups(const Tiling& t) {
   int64_t rows = 0;
-  for (int nest = 0; nest < t.nests(); nest++) {
+  for (int nest = 0; nest < t.nests; nest++) {
     const int a = longest_axis(t, nest);
-    if (a >= 0) rows += ceil_div(t.axes()[size_t(a)].main_size(), t.spread_row(nest));
+    if (a >= 0) rows += ceil_div(t.axes[size_t(a)].main_size(), spread_row(t, nest));
   }
-  return std::min(rows, t.groups_left());
+  return std::min(rows, groups_left(t));
 }
 
 // Several rows of a sum are loaded at once.
 void unroll_sums(Tiling& t, const KernelShape& k, int64_t most) {
   for (int a = 0; a < int(k.axes.size()); a++) {
     if (!k.axes[size_t(a)].reduced || k.axes[size_t(a)].gated) continue;
-    const int64_t n = divisor_up_to(t.axes()[size_t(a)].main_size(), most);
-    if (n > 1) t.try_apply({OptKind::Unroll, a, n});
+    const int64_t n = divisor_up_to(t.axes[size_t(a)].main_size(), most);
+    if (n > 1) try_apply(t, {OptKind::Unroll, a, n});
   }
 }
 
@@ -54,17 +54,17 @@ int64_t shares_of_sums(const Tiling& t, const Target& target) {
   const int64_t invocations =
       std::min<int64_t>({kWorkgroup, target.max_invocations, target.max_local[0]});
   int64_t longest = 1;
-  for (const Axis& a : t.axes()) {
+  for (const Axis& a : t.axes) {
     if (a.reduced && a.main_is_const()) longest = std::max(longest, a.main_size());
   }
   const int64_t most = std::min(
-      {kMost, invocations / Tiling::kSharedRow, longest / kLeastSteps});
+      {kMost, invocations / kSharedRow, longest / kLeastSteps});
   return int64_t(std::bit_floor(uint64_t(std::max<int64_t>(most, 1))));
 }
 
 void share_sums(Tiling& t, int64_t shares) {
-  for (int a = 0; shares > 1 && a < int(t.axes().size()); a++) {
-    if (t.axes()[size_t(a)].reduced) t.try_apply({OptKind::GroupReduce, a, shares});
+  for (int a = 0; shares > 1 && a < int(t.axes.size()); a++) {
+    if (t.axes[size_t(a)].reduced) try_apply(t, {OptKind::GroupReduce, a, shares});
   }
 }
 
@@ -76,16 +76,16 @@ void spread_nests(Tiling& t, const UOp& ast, const Target& target) {
   const int64_t shares = shares_of_sums(t, target);
   if (target.has_local) unroll_sums(t, k, shares > 1 ? 8 : 4);
   share_sums(t, shares);
-  for (int nest = 0; nest < t.nests(); nest++) {
+  for (int nest = 0; nest < t.nests; nest++) {
     const int a = longest_axis(t, nest);
-    if (a >= 0 && walks_vectors(k.axes[size_t(a)]) && !t.shares_sums(nest))
-      t.try_apply({OptKind::Vector, a, lanes});
+    if (a >= 0 && walks_vectors(k.axes[size_t(a)]) && !shares_sums(t, nest))
+      try_apply(t, {OptKind::Vector, a, lanes});
   }
   const int64_t groups = target.has_local ? gpu_groups(t) : worthwhile_groups(k, target);
   if (groups < 2 && !target.has_local) return;
-  for (int nest = 0; nest < t.nests(); nest++) {
+  for (int nest = 0; nest < t.nests; nest++) {
     const int a = longest_axis(t, nest);
-    if (a >= 0) t.try_apply({OptKind::Spread, a, std::max<int64_t>(groups, 2)});
+    if (a >= 0) try_apply(t, {OptKind::Spread, a, std::max<int64_t>(groups, 2)});
   }
 }
 

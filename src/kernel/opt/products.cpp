@@ -108,7 +108,7 @@ class PackedProduct : Chooser {
 
   // Every output axis stands around the sum, and its length is known.
   bool has_form() {
-    const auto& factors = t_.factors();
+    const auto& factors = t_.factors;
     const Node* product = through_casts(k_.main_reduce->src(0).get());
     for (size_t f = 0; f < factors.size(); f++) {
       if (factors[f].product.get() != product) continue;
@@ -128,7 +128,7 @@ class PackedProduct : Chooser {
     return reduced_ >= kLeastReduction;
   }
 
-  bool walks(int factor, int a) const { return t_.factors()[size_t(factor)].walks(a); }
+  bool walks(int factor, int a) const { return t_.factors[size_t(factor)].walks(a); }
 
   bool find_operands(Plan& p) const {
     if (p.column == p.row) return false;
@@ -144,26 +144,26 @@ class PackedProduct : Chooser {
 
   // A factor that is walked along one axis, for an axis of the tile.
   Operand operand(int factor, int walked, int own) const {
-    const Tiling::Factor& f = t_.factors()[size_t(factor)];
+    const Tiling::Operand& f = t_.factors[size_t(factor)];
     const UOp& value = f.product->src(size_t(f.source));
     RangeDeps deps(value);
     Operand o{factor, 0, true, false, int64_t(size_bytes(value->dtype))};
-    const UOp& next = t_.axes()[size_t(own)].range;
+    const UOp& next = t_.axes[size_t(own)].range;
     for (const Node* n : toposort(value)) {
       const bool counts = is_alu(n->op) && n->dtype != DType::Index && n->dtype != DType::Bool;
       if (counts) o.operations += n->op == Op::Cast ? 2 : 1;
     }
-    const UOp& range = t_.axes()[size_t(walked)].range;
+    const UOp& range = t_.axes[size_t(walked)].range;
     for (const Access& a : accesses(value, deps)) {
       const bool irregular = (a.irregular & deps.bit(range)) != 0;
       // Vectors are loaded upwards; single elements are as near downwards, as a gradient's windows
       // go.
-      const bool backwards = a.step(range) < 0 && !t_.axes()[size_t(walked)].reduced;
+      const bool backwards = a.step(range) < 0 && !t_.axes[size_t(walked)].reduced;
       if (irregular || std::abs(a.step(range)) > 1 || backwards) o.unit = false;
       if (a.gate & deps.bit(range)) o.gated = true;
       o.apart = std::max(o.apart, std::abs(a.step(next)) * o.element_bytes);
       for (int r : k_.main_axes) {
-        const UOp& reduced = t_.axes()[size_t(r)].range;
+        const UOp& reduced = t_.axes[size_t(r)].range;
         if (std::abs(a.step(reduced)) != 1) continue;
         o.along = r;
         o.gated_along = (a.gate & deps.bit(reduced)) != 0;
@@ -350,15 +350,15 @@ class PackedProduct : Chooser {
   }
 
   bool apply(const Plan& p) {
-    bool ok = t_.try_apply({OptKind::Vector, p.column, p.width});
-    if (p.rows > 1) ok = ok && t_.try_apply({OptKind::Upcast, p.row, p.rows});
+    bool ok = try_apply(t_, {OptKind::Vector, p.column, p.width});
+    if (p.rows > 1) ok = ok && try_apply(t_, {OptKind::Upcast, p.row, p.rows});
     const auto groups = [&](int a, int64_t n) {
-      return n < 2 || t_.try_apply({OptKind::Group, a, n});
+      return n < 2 || try_apply(t_, {OptKind::Group, a, n});
     };
     for (int a = 0; ok && a < count(); a++) {
       if (!is_other(p, a)) continue;
       if (p.inner_groups == 0 || !may_be_inner(p, a)) {
-        ok = t_.try_apply({OptKind::Group, a, 0});
+        ok = try_apply(t_, {OptKind::Group, a, 0});
       } else if (a == p.inner) {
         ok = groups(a, p.inner_groups);
       }
@@ -375,11 +375,11 @@ class PackedProduct : Chooser {
     for (int a = 0; a < p.column; a++) {
       const bool inside = a == p.row || (p.inner_groups > 0 && may_be_inner(p, a));
       if (!inside) continue;
-      ok = t_.try_apply({OptKind::Swap, a, p.column});
+      ok = try_apply(t_, {OptKind::Swap, a, p.column});
       break;
     }
-    if (p.stage_y) ok = ok && t_.try_apply({OptKind::Stage, p.y.factor, 0});
-    if (p.stage_x) ok = ok && t_.try_apply({OptKind::Stage, p.x.factor, has_loop(p.column)});
+    if (p.stage_y) ok = ok && try_apply(t_, {OptKind::Stage, p.y.factor, 0});
+    if (p.stage_x) ok = ok && try_apply(t_, {OptKind::Stage, p.x.factor, has_loop(p.column)});
     return ok;
   }
 
@@ -394,12 +394,12 @@ class PackedProduct : Chooser {
     bool ok = true;
     for (size_t i = 0; i < inner.size(); i++) {
       if (now[i] == inner[i]) continue;
-      ok = ok && t_.try_apply({OptKind::Swap, now[i], inner[i]});
+      ok = ok && try_apply(t_, {OptKind::Swap, now[i], inner[i]});
       std::iter_swap(now.begin() + int64_t(i), std::ranges::find(now, inner[i]));
     }
     const int64_t around = std::ranges::count_if(inner, [&](int a) { return has_loop(a); });
-    return ok && t_.try_apply({OptKind::Stage, p.y.factor, around}) &&
-           t_.try_apply({OptKind::Stage, p.x.factor, 0});
+    return ok && try_apply(t_, {OptKind::Stage, p.y.factor, around}) &&
+           try_apply(t_, {OptKind::Stage, p.x.factor, 0});
   }
 
   const int64_t lanes_;

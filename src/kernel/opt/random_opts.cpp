@@ -26,13 +26,13 @@ class Draw {
  public:
   Draw(const ir::UOp& ast, const Target& target, uint64_t seed, int64_t most_lanes)
       : t_(ast, target), random_(seed), most_lanes_(most_lanes) {
-    for (size_t a = 0; a < t_.axes().size(); a++)
-      (t_.axes()[a].reduced ? reduced_ : outputs_).push_back(int(a));
+    for (size_t a = 0; a < t_.axes.size(); a++)
+      (t_.axes[a].reduced ? reduced_ : outputs_).push_back(int(a));
     // Shared reductions get their turn too, with outputs beside them or not.
     const bool sharing = !reduced_.empty() && random_.below(2);
     // So do tiles that a workgroup copies.
     ahead_ = allows(target, OptKind::Ahead);
-    tiling_ = ahead_ && !sharing && !t_.operands().empty() && random_.below(4) > 0;
+    tiling_ = ahead_ && !sharing && !operands(t_).empty() && random_.below(4) > 0;
     for (const OptKind k : kOptKinds) {
       if (tiling_ && (k == OptKind::Spread || k == OptKind::GroupReduce)) continue;
       const bool drawn_elsewhere =
@@ -46,26 +46,26 @@ class Draw {
   }
 
   std::vector<Opt> run() {
-    const int products = allows(t_.target(), OptKind::Matrix) ? int(t_.factors().size() / 2) : 0;
-    const auto shapes = int64_t(t_.target().matrix_shapes.size());
+    const int products = allows(t_.target, OptKind::Matrix) ? int(t_.factors.size() / 2) : 0;
+    const auto shapes = int64_t(t_.target.matrix_shapes.size());
     for (int p = 0; p < products; p++)
       if (random_.below(4)) attempt({OptKind::Matrix, p, random_.below(shapes)});
-    if (takes_slabs_ && !t_.slab_axes().empty() && random_.below(4)) draw_slabs();
-    const int64_t draws = t_.axes().empty() ? 0 : random_.below(12);
+    if (takes_slabs_ && !t_.slab_axes.empty() && random_.below(4)) draw_slabs();
+    const int64_t draws = t_.axes.empty() ? 0 : random_.below(12);
     for (int64_t i = 0; i < draws; i++) {
       const OptKind kind = kinds_[size_t(random_.below(int64_t(kinds_.size())))];
       const int axis = axis_for(kind);
       if (axis >= 0) attempt({kind, axis, amount(kind, axis)});
     }
     // Copies come after all others.
-    const int operands = staging_ ? int(t_.operands().size()) : 0;
-    for (int f = 0; f < operands; f++)
+    const int copied = staging_ ? int(operands(t_).size()) : 0;
+    for (int f = 0; f < copied; f++)
       if (tiling_ || random_.below(2)) attempt({OptKind::Stage, f, loops_around()});
-    for (int f = 0; ahead_ && f < operands; f++)
+    for (int f = 0; ahead_ && f < copied; f++)
       if (tiling_ || random_.below(2)) attempt({OptKind::Ahead, f, 1 + random_.below(2)});
     std::lock_guard lock(process().mutex);
     process().counts += counts_;
-    return t_.applied();
+    return t_.applied;
   }
 
  private:
@@ -73,19 +73,19 @@ class Draw {
   // is around some of the reductions only.
   void draw_slabs() {
     for (const int a : outputs_) {
-      const Axis& axis = t_.axes()[size_t(a)];
+      const Axis& axis = t_.axes[size_t(a)];
       if (!axis.column || !axis.main_is_const()) continue;
       const OptKind kind = random_.below(2) ? OptKind::Local : OptKind::Upcast;
-      if (allows(t_.target(), kind)) attempt({kind, a, axis.main_size()});
+      if (allows(t_.target, kind)) attempt({kind, a, axis.main_size()});
     }
-    const std::vector<int>& axes = t_.slab_axes();
+    const std::vector<int>& axes = t_.slab_axes;
     const int axis = axes[size_t(random_.below(int64_t(axes.size())))];
-    attempt({OptKind::Slab, axis, divisor(t_.axes()[size_t(axis)])});
+    attempt({OptKind::Slab, axis, divisor(t_.axes[size_t(axis)])});
   }
   int axis_for(OptKind kind) {
     const bool folds = kind == OptKind::Unroll || kind == OptKind::GroupReduce;
     const bool either = kind == OptKind::Split || kind == OptKind::Swap;
-    if (either) return int(random_.below(int64_t(t_.axes().size())));
+    if (either) return int(random_.below(int64_t(t_.axes.size())));
     const std::vector<int>& axes = folds ? reduced_ : outputs_;
     return axes.empty() ? -1 : axes[size_t(random_.below(int64_t(axes.size())))];
   }
@@ -93,8 +93,8 @@ class Draw {
     static constexpr int64_t any[] = {2, 3, 4, 5, 7, 8, 16}, powers[] = {2, 4, 8, 16},
                              groups[] = {0, 1, 2, 3, 4, 7};
     switch (kind) {
-      case OptKind::Split: return divisor(t_.axes()[size_t(axis)]);
-      case OptKind::Swap: return random_.below(int64_t(t_.axes().size()));
+      case OptKind::Split: return divisor(t_.axes[size_t(axis)]);
+      case OptKind::Swap: return random_.below(int64_t(t_.axes.size()));
       case OptKind::Vector:
       case OptKind::GroupReduce: return powers[random_.below(std::size(powers))];
       case OptKind::Group: return groups[random_.below(std::size(groups))];
@@ -105,7 +105,7 @@ class Draw {
   int64_t loops_around() {
     int64_t outputs = 0;
     for (const int a : outputs_) {
-      for (const AxisPart& p : t_.axes()[size_t(a)].parts)
+      for (const AxisPart& p : t_.axes[size_t(a)].parts)
         outputs += p.kind == ir::AxisKind::Loop && !p.size->is_const_int(1);
     }
     return tiling_ ? outputs + random_.below(3) : random_.below(4);
@@ -119,10 +119,10 @@ class Draw {
     return all.empty() ? 2 : all[size_t(random_.below(int64_t(all.size())))];
   }
   void attempt(const Opt& o) {
-    if (makes_lanes(o.kind) && t_.lane_count() > most_lanes_ / o.amount) return;
+    if (makes_lanes(o.kind) && lane_count(t_) > most_lanes_ / o.amount) return;
     OptCounts::Row& row = counts_.of(o.kind);
     row.tried++;
-    row.applied += t_.try_apply(o);
+    row.applied += try_apply(t_, o);
   }
 
   Tiling t_;

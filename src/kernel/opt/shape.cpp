@@ -39,7 +39,7 @@ bool walks_windows(const Access& a, int64_t step, const KernelShape& k, const Ti
   for (size_t i = 0; i < k.axes.size(); i++) {
     const AxisShape& x = k.axes[i];
     const bool steps = x.reduced && !x.symbolic && x.size == step && !(a.gate & x.bit);
-    if (steps && step > 1 && a.step(t.axes()[i].range) == 1) return true;
+    if (steps && step > 1 && a.step(t.axes[i].range) == 1) return true;
   }
   return false;
 }
@@ -52,7 +52,7 @@ void find_main_reduce(KernelShape& k, const Tiling& t, RangeDeps& deps) {
   }
   if (!k.main_reduce) return;
   k.main_is_product = is_product_of_loads(k.main_reduce);
-  for (const UOp& r : k.main_reduce->src().subspan(1)) k.main_axes.push_back(t.axis_of(r.get()));
+  for (const UOp& r : k.main_reduce->src().subspan(1)) k.main_axes.push_back(axis_of(t, r.get()));
 }
 
 // Vectors of such an access are every n-th element of several of contiguous memory.
@@ -97,7 +97,7 @@ void count_accesses(KernelShape& k, const Tiling& t, RangeDeps& deps, const UOp&
     const uint32_t number_bit = uint32_t(1) << std::min<size_t>(number, 31);
     for (size_t i = 0; i < k.axes.size(); i++) {
       AxisShape& x = k.axes[i];
-      const int64_t step = a.step(t.axes()[i].range);
+      const int64_t step = a.step(t.axes[i].range);
       const bool irregular = (a.irregular & x.bit) != 0;
       if (a.gate & x.bit) x.gated++;
       const bool strided = irregular || (step != 0 && step != 1), unit = step == 1 && !irregular;
@@ -116,7 +116,7 @@ void count_accesses(KernelShape& k, const Tiling& t, RangeDeps& deps, const UOp&
       if (in_main && !a.store && step == 1 && !irregular) x.product_units |= number_bit;
       if (in_main && interleaved && !a.store) x.product_near |= number_bit;
       if (in_main && step == 0 && !irregular && !a.store) x.broadcast++;
-      count_pieces(x, a, t.axes()[i].range, share);
+      count_pieces(x, a, t.axes[i].range, share);
     }
   }
 }
@@ -149,7 +149,7 @@ KernelShape shape_of(const UOp& ast, const Tiling& t) {
     }
     if (n->op == Op::Load || n->op == Op::Store) k.work += product_of(deps.of(UOp(n)), deps);
   }
-  for (const Axis& a : t.axes()) {
+  for (const Axis& a : t.axes) {
     AxisShape x;
     x.size = a.range->src(0)->max;
     x.symbolic = !a.range->src(0)->is_const();

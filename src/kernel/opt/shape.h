@@ -8,7 +8,7 @@
 #include "base/arith.h"
 #include "ir/uop.h"
 #include "kernel/analysis/access.h"
-#include "kernel/opt/opt.h"
+#include "kernel/opt/rules.h"
 
 namespace tuff::kernel {
 

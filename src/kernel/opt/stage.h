@@ -6,13 +6,13 @@
 #include <span>
 #include <vector>
 
-#include "kernel/opt/opt.h"
+#include "kernel/opt/rules.h"
 
 namespace tuff::kernel {
 
 class RangeDeps;
 
-std::vector<Tiling::Factor> factors_of(const ir::UOp& ast, RangeDeps& deps, const Tiling& t);
+std::vector<Tiling::Operand> factors_of(const ir::UOp& ast, RangeDeps& deps, const Tiling& t);
 // Loads of a kernel that reduces nothing which walk an axis with step 1 that is not the one which
 // all of its stores walk so: by tiles a workgroup has whole lines of both. Those whose walk along
 // either is irregular are none.

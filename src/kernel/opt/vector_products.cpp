@@ -28,8 +28,8 @@ class VectorProduct : Chooser {
     if (gathers && tile_dot(tile)) return true;
     // What gathers anyway has lanes where its results are neighbours, as any other reduction.
     if (best.column < 0 || (gathers && is_short_sum())) return false;
-    t_.apply({OptKind::Vector, best.column, best.columns});
-    if (best.rows > 1) t_.apply({OptKind::Upcast, best.row, best.rows});
+    apply(t_, {OptKind::Vector, best.column, best.columns});
+    if (best.rows > 1) apply(t_, {OptKind::Upcast, best.row, best.rows});
     if (best.rows > 1 || !is_short_sum()) order_columns_outside(best.column, best.row);
     return true;
   }
@@ -77,7 +77,7 @@ class VectorProduct : Chooser {
   }
   // One panel of columns is used for all rows before the next: it stays in the cache.
   void order_columns_outside(int column, int row) {
-    if (row >= 0 && row < column) t_.try_apply({OptKind::Swap, row, column});
+    if (row >= 0 && row < column) try_apply(t_, {OptKind::Swap, row, column});
   }
 
   // Both operands contiguous along the reduction (x times a transposed matrix): partial sums in
@@ -89,13 +89,13 @@ class VectorProduct : Chooser {
     const bool alone = std::ranges::all_of(tile, [&](int a) { return together(a, 4) < 2; });
     const int64_t n = lanes_along(r, (alone ? kRowVectors : 1) * cpu_lanes());
     if (n < 4) return false;
-    t_.apply({OptKind::Unroll, r, n});
+    apply(t_, {OptKind::Unroll, r, n});
     const int64_t vectors = n / std::min(n, cpu_lanes());
     int64_t budget =
         std::max<int64_t>(target_.vector_registers / 2 / std::max<int64_t>(vectors, 1), 1);
     for (size_t i = tile.size(); i-- > 0 && budget > 1;) {
       const int64_t m = together(tile[i], std::min<int64_t>(budget, i + 1 == tile.size() ? 4 : 2));
-      if (m > 1 && t_.try_apply({OptKind::Upcast, tile[i], m})) budget /= m;
+      if (m > 1 && try_apply(t_, {OptKind::Upcast, tile[i], m})) budget /= m;
     }
     return true;
   }
