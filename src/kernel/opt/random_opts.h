@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "ir/uop.h"
 #include "kernel/opt/opt.h"
 
 namespace tuff::kernel {
