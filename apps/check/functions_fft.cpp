@@ -12,7 +12,8 @@ using Inputs = const std::vector<Tensor>&;
 using enum Precision;
 
 fft::StftOptions frames(Inputs x) {
-  const TensorOptions there{.device = x[0].device()};
+  const DType t = x[0].dtype() == DType::F64 ? DType::F64 : DType::F32;
+  const TensorOptions there{t, x[0].device()};
   return {.hop_length = 3, .window = fft::hamming_window(8, true, 0.54, 0.46, there)};
 }
 

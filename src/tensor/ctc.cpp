@@ -1,8 +1,11 @@
 // The loss of connectionist temporal classification (Graves et al., 2006): the sum over all
 // alignments by dynamic programming, in logarithms, one kernel for each point of time.
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "base/check.h"
+#include "engine/realize/capture.h"
 #include "tensor/impl.h"
 #include "tensor/positions.h"
 
@@ -86,6 +89,35 @@ Tensor lengths(const char* noun, const Tensor& given, int64_t batch) {
   return given.reshape({batch}).cast(DType::I32);
 }
 
+// Targets one behind the other as rows of the longest one's length. What is behind a target is not
+// looked at.
+Tensor as_rows(const Tensor& targets, const Tensor& target_lengths) {
+  if (engine::Capture::current())
+    fail<InvalidArgument>(
+        "ctc_loss: where targets begin depends on their lengths, which a captured graph replays as "
+        "they were: give targets (N, S) inside a Jit");
+  const std::vector<int32_t> each = target_lengths.to_vector<int32_t>();
+  int64_t longest = 0, all = 0;
+  for (const int64_t n : each) {
+    if (n < 0) fail<InvalidArgument>("ctc_loss: a target length of {}", n);
+    longest = std::max(longest, n);
+    all += n;
+  }
+  if (all != int64_t(targets.numel()))
+    fail<ShapeError>("ctc_loss: target lengths add up to {} for {} targets", all,
+                     int64_t(targets.numel()));
+  std::vector<int32_t> at;
+  int64_t begin = 0;
+  for (const int64_t n : each) {
+    for (int64_t s = 0; s < longest; s++)
+      at.push_back(int32_t(std::min(begin + s, std::max<int64_t>(all - 1, 0))));
+    begin += n;
+  }
+  const Sizes rows{int64_t(each.size()), longest};
+  const TensorOptions there{DType::I32, targets.device()};
+  return all == 0 ? Tensor::zeros(rows, there) : targets.take(Tensor::from(at, rows, there));
+}
+
 Alignments alignments_of(const Tensor& log_probs, const Tensor& targets,
                          const Tensor& input_lengths, const Tensor& target_lengths,
                          int64_t blank) {
@@ -95,14 +127,17 @@ Alignments alignments_of(const Tensor& log_probs, const Tensor& targets,
   }
   detail::require_numbers("ctc_loss", log_probs.sizes());
   const int64_t axes = log_probs.dim();
-  if (axes < 2 || axes > 3 || targets.dim() != axes - 1)
+  if (axes < 2 || axes > 3 || targets.dim() < 1 || targets.dim() > axes - 1)
     fail<ShapeError>("ctc_loss: log-probabilities {} and targets {} are neither (T, N, C) and (N, S) "
-                     "nor (T, C) and (S)",
+                     "or (sum of lengths) nor (T, C) and (S)",
                      text(log_probs.sizes()), text(targets.sizes()));
   detail::require_integers("ctc_loss", targets);
   const Tensor wide = axes == 2 ? log_probs.unsqueeze(1) : log_probs;
-  const Tensor rows = axes == 2 ? targets.unsqueeze(0) : targets;
   const int64_t batch = wide.size(1), classes = wide.size(2);
+  const Tensor of_targets = lengths("target lengths", target_lengths, batch);
+  const Tensor rows = axes == 2            ? targets.unsqueeze(0)
+                      : targets.dim() == 1 ? as_rows(targets, of_targets)
+                                           : targets;
   if (int64_t(rows.size(0)) != batch)
     fail<ShapeError>("ctc_loss: targets {} for {} sequences", text(targets.sizes()), batch);
   if (int64_t(wide.size(0)) == 0 || classes == 0)
@@ -110,7 +145,7 @@ Alignments alignments_of(const Tensor& log_probs, const Tensor& targets,
   if (blank < 0 || blank >= classes)
     fail<IndexError>("ctc_loss: blank {} is outside 0..{}", blank, classes - 1);
   return {wide, rows.cast(DType::I32), lengths("input lengths", input_lengths, batch),
-          lengths("target lengths", target_lengths, batch), blank};
+          of_targets, blank};
 }
 
 }  // namespace

@@ -240,13 +240,16 @@ Tensor multiply(const Tensor& a, const Tensor& b) {
       fail<ShapeError>("multiply: {} holds no complex numbers, pairs along the last axis",
                        text(x->sizes()));
   }
-  return detail::complex_product(a, b);
+  const auto [first, second] = detail::unify("multiply", a, b);
+  const Tensor other = second.cast(detail::compute_dtype(second.dtype()));
+  return detail::computed_wide(
+      first, [&](const Tensor& x) { return detail::complex_product(x, other); });
 }
 Tensor conj(const Tensor& x) {
   if (x.dim() < 1 || !detail::same(x.size(-1), 2))
     fail<ShapeError>("conj: {} holds no complex numbers, pairs along the last axis",
                      text(x.sizes()));
-  return detail::conjugate(x);
+  return detail::conjugate(detail::as_float(x));
 }
 
 }  // namespace tuff::fft

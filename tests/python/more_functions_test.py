@@ -192,7 +192,9 @@ SORTING = {
 }
 LOSSES = {
     # Both classes in three frames: 1 1 2, 1 2 2, 1 2 -, 1 - 2 and - 1 2.
-    "ctc_loss": [([np.log(np.full((3, 1, 3), 1 / 3, np.float32)), np.array([[1, 2]], np.int32)], lambda x, y: tuff.ctc_loss(x, y, [3], [2], reduction="sum"), lambda x, y: -math.log(5 / 27))],
+    "ctc_loss": [([np.log(np.full((3, 1, 3), 1 / 3, np.float32)), np.array([[1, 2]], np.int32)], lambda x, y: tuff.ctc_loss(x, y, [3], [2], reduction="sum"), lambda x, y: -math.log(5 / 27)),
+                 # One behind the other; of the second 111, 11-, -11, 1--, -1-, --1.
+                 ([np.log(np.full((3, 2, 3), 1 / 3, np.float32)), np.array([1, 2, 1], np.int32)], lambda x, y: tuff.ctc_loss(x, y, [3, 3], [2, 1], reduction="none"), lambda x, y: [-math.log(5 / 27), -math.log(6 / 27)])],
     "l1_loss": [([X, Y], lambda x, y: x.l1_loss(y), lambda x, y: np.abs(x - y).mean())], "huber_loss": [([X, Y], lambda x, y: x.huber_loss(y, delta=0.5, reduction="sum"),
         lambda x, y: np.where(np.abs(x - y) <= 0.5, (x - y) ** 2 / 2, 0.5 * (np.abs(x - y) - 0.25)).sum())],
     "smooth_l1_loss": [([X, Y], lambda x, y: x.smooth_l1_loss(y, "none"), lambda x, y: np.where(np.abs(x - y) < 1, (x - y) ** 2 / 2, np.abs(x - y) - 0.5))],
@@ -211,7 +213,7 @@ WRITES = {
     "add_": [([X, Y], *in_place("add_", np.add)), ([X], *in_place("add_", lambda x: x + 2, 2))], "sub_": [([X, Y[0]], *in_place("sub_", np.subtract))],
     "mul_": [([X, Y], *in_place("mul_", np.multiply))], "div_": [([X, POSITIVE], *in_place("div_", np.divide))],
     "clamp_": [([X], *in_place("clamp_", lambda x: np.clip(x, -1, 0.5), -1, 0.5))], "fill_": [([X], *in_place("fill_", lambda x: np.full_like(x, 3), 3))],
-    "zero_": [([X], *in_place("zero_", np.zeros_like))], "copy_": [([X, A[:, :1]], *in_place("copy_", lambda x, y: np.broadcast_to(y, x.shape)))],
+    "to_": [([X], lambda x: x.to_("CPU"), lambda x: x)], "zero_": [([X], *in_place("zero_", np.zeros_like))], "copy_": [([X, A[:, :1]], *in_place("copy_", lambda x, y: np.broadcast_to(y, x.shape)))],
     "masked_fill_": [([X, A > 1], *in_place("masked_fill_", lambda x, m: np.where(m, 9, x), 9))],
 }
 PLACES = np.array([[2, 0, 1, 1, 0], [0, 0, 1, 2, 2]], np.int32)
