@@ -5,6 +5,7 @@ from typing import Any, Callable, Generic, Iterator, Literal, Mapping, Sequence,
 
 from . import digits as digits
 from . import data as data
+from . import distributions as distributions
 from . import fft as fft
 from . import nn as nn
 from . import optim as optim

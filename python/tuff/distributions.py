@@ -3,16 +3,17 @@ those of torch.distributions. Draws come from the generator that tuff.rand() use
 parameters, sample() none."""
 import math
 
-from ._grad import no_grad
-from ._tuff import InvalidArgument, Tensor
+from ._grad import no_grad as _no_grad
+from ._tuff import InvalidArgument as _InvalidArgument
+from ._tuff import Tensor as _Tensor
 
 
 def _tensors(*values):
     """As tensors that broadcast to one shape; numbers take the dtype and device of a tensor among them."""
-    given = [v for v in values if isinstance(v, Tensor)]
+    given = [v for v in values if isinstance(v, _Tensor)]
     if not given:
-        return [Tensor.full((), float(v)) for v in values]
-    out = [v if isinstance(v, Tensor) else Tensor.full((), float(v), dtype=given[0].dtype, device=given[0].device)
+        return [_Tensor.full((), float(v)) for v in values]
+    out = [v if isinstance(v, _Tensor) else _Tensor.full((), float(v), dtype=given[0].dtype, device=given[0].device)
            for v in values]
     total = sum((t * 0 for t in out[1:]), out[0] * 0)
     return [t.expand(total.shape) for t in out]
@@ -24,7 +25,7 @@ class Distribution:
 
     def sample(self, sample_shape=()):
         """Draws of shape sample_shape + batch_shape, without gradients."""
-        with no_grad():
+        with _no_grad():
             return self._draw(tuple(sample_shape) + self.batch_shape)
 
     def prob(self, value):
@@ -40,7 +41,7 @@ class Normal(Distribution):
         self.batch_shape = self.loc.shape
 
     def _draw(self, shape):
-        return Tensor.randn(shape, dtype=self.loc.dtype, device=self.loc.device) * self.scale + self.loc
+        return _Tensor.randn(shape, dtype=self.loc.dtype, device=self.loc.device) * self.scale + self.loc
 
     def rsample(self, sample_shape=()):
         """Draws with gradients by loc and scale."""
@@ -74,7 +75,7 @@ class Uniform(Distribution):
         self.batch_shape = self.low.shape
 
     def _draw(self, shape):
-        return Tensor.rand(shape, dtype=self.low.dtype, device=self.low.device) * (self.high - self.low) + self.low
+        return _Tensor.rand(shape, dtype=self.low.dtype, device=self.low.device) * (self.high - self.low) + self.low
 
     def rsample(self, sample_shape=()):
         """Draws with gradients by low and high."""
@@ -91,7 +92,7 @@ class Uniform(Distribution):
     def log_prob(self, value):
         """The logarithm of the density, -inf outside."""
         density = -(self.high - self.low).log()
-        return Tensor.where((value >= self.low) & (value < self.high), density, -math.inf)
+        return _Tensor.where((value >= self.low) & (value < self.high), density, -math.inf)
 
     def cdf(self, value):
         """The probability of what is below."""
@@ -103,7 +104,7 @@ class Uniform(Distribution):
 
 def _one_of(probs, logits, name):
     if (probs is None) == (logits is None):
-        raise InvalidArgument(f"{name}: give either probs or logits")
+        raise _InvalidArgument(f"{name}: give either probs or logits")
 
 
 class Bernoulli(Distribution):
@@ -132,9 +133,8 @@ class Bernoulli(Distribution):
 
     def log_prob(self, value):
         """value * log(probs) + (1 - value) * log(1 - probs), which 0 times the logarithm of 0 does not spoil."""
-        return -self.logits.binary_cross_entropy_with_logits(value.expand(self.batch_shape), reduction="none") \
-            if tuple(value.shape) == tuple(self.batch_shape) or value.dim() < len(self.batch_shape) else \
-            -self.logits.expand(value.shape).binary_cross_entropy_with_logits(value, reduction="none")
+        shape = (self.logits * 0 + value * 0).shape
+        return -self.logits.expand(shape).binary_cross_entropy_with_logits(value.expand(shape), reduction="none")
 
     def entropy(self):
         return self.logits.binary_cross_entropy_with_logits(self.probs, reduction="none")
@@ -157,12 +157,13 @@ class Categorical(Distribution):
         count = math.prod(shape[:len(shape) - len(self.batch_shape)])
         rows = self.probs.reshape((-1, self.probs.shape[-1]))
         drawn = rows.multinomial(max(count, 1), replacement=True)
-        return drawn.T.reshape(shape) if count else Tensor.zeros(shape, dtype=drawn.dtype, device=drawn.device)
+        return drawn.T.reshape(shape) if count else _Tensor.zeros(shape, dtype=drawn.dtype, device=drawn.device)
 
     def log_prob(self, value):
         """The logarithm of the probability of these classes."""
-        shape = tuple(value.shape)
-        logits = self.logits.expand(shape + (self.logits.shape[-1],)) if shape else self.logits
+        shape = tuple(value.shape) or self.batch_shape
+        logits = self.logits.expand(shape + (self.logits.shape[-1],))
+        value = value.expand(shape)
         return logits.gather(-1, value.unsqueeze(-1)).squeeze(-1)
 
     def entropy(self):
@@ -176,7 +177,7 @@ def _normals(p, q):
 
 def _uniforms(p, q):
     inside = (q.low <= p.low) & (q.high >= p.high)
-    return Tensor.where(inside, ((q.high - q.low) / (p.high - p.low)).log(), math.inf)
+    return _Tensor.where(inside, ((q.high - q.low) / (p.high - p.low)).log(), math.inf)
 
 
 def _bernoullis(p, q):
@@ -185,7 +186,7 @@ def _bernoullis(p, q):
 
 
 def _categoricals(p, q):
-    return Tensor.where(p.probs == 0, 0.0, p.probs * (p.logits - q.logits)).sum(-1)
+    return _Tensor.where(p.probs == 0, 0.0, p.probs * (p.logits - q.logits)).sum(-1)
 
 
 _DIVERGENCES = {Normal: _normals, Uniform: _uniforms, Bernoulli: _bernoullis, Categorical: _categoricals}
@@ -194,5 +195,5 @@ _DIVERGENCES = {Normal: _normals, Uniform: _uniforms, Bernoulli: _bernoullis, Ca
 def kl_divergence(p, q):
     """Of two distributions of one kind (Kullback and Leibler, 1951)."""
     if type(p) is not type(q) or type(p) not in _DIVERGENCES:
-        raise InvalidArgument(f"kl_divergence: none is known of {type(p).__name__} and {type(q).__name__}")
+        raise _InvalidArgument(f"kl_divergence: none is known of {type(p).__name__} and {type(q).__name__}")
     return _DIVERGENCES[type(p)](p, q)
