@@ -531,8 +531,8 @@ class Tensor : public TensorMath,
   /// repeated, and blanks stand between (Graves et al., 2006). input_lengths and target_lengths are
   /// integers (N), or without axes. Mean divides each loss by the target's length, and then by N.
   /// Infinite without an alignment, where it has no gradient; zero_infinity makes it 0. The work is
-  /// a kernel for each point of time. ShapeError for shapes that do not fit, IndexError for a blank
-  /// that is no class.
+  /// a kernel for each point of time. Targets may also be a vector, one behind the other, which
+  /// waits for their lengths. ShapeError unless shapes fit, IndexError for a blank that is no class.
   static Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets,
                          const Tensor& input_lengths, const Tensor& target_lengths,
                          int64_t blank = 0, Reduction reduction = Reduction::Mean,
