@@ -12,8 +12,8 @@
 /// tensor, as in PyTorch, also where the tensor is a real one. Names and arguments are PyTorch's.
 ///
 /// F16, BF16 and integers are computed in F32 and rounded once; integers become F32. Everything is
-/// lazy and has gradients. ShapeError for tensors that hold no pairs, lengths below 1, extents that
-/// vary; IndexError for axes that are not there.
+/// lazy and has gradients. ShapeError for tensors that hold no pairs and for lengths below 1,
+/// IndexError for axes that are not there, Unsupported for extents that vary.
 ///
 /// Any length is computed in O(n log n) operations: Cooley and Tukey (1965), Bluestein (1970).
 namespace tuff::fft {

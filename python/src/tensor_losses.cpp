@@ -99,12 +99,15 @@ void bind_ctc_loss(TensorClass& c) {
                   const Lengths& target_lengths, int64_t blank, Reduction reduction,
                   bool zero_infinity) {
         const std::string device = log_probs.device();
-        return Tensor::ctc_loss(log_probs, targets, tensor_of(input_lengths, device),
-                                tensor_of(target_lengths, device), blank, reduction, zero_infinity);
+        const Tensor of_targets = tensor_of(target_lengths, device);
+        if (targets.dim() == 1 && log_probs.dim() == 3) wait_for(of_targets);
+        return Tensor::ctc_loss(log_probs, targets, tensor_of(input_lengths, device), of_targets,
+                                blank, reduction, zero_infinity);
       },
       arg("log_probs"), arg("targets"), arg("input_lengths"), arg("target_lengths"),
       arg("blank") = 0, arg("reduction") = Reduction::Mean, arg("zero_infinity") = false,
-      "Connectionist temporal classification: log_probs (T, N, C), targets (N, S), lengths (N).");
+      "Connectionist temporal classification: log_probs (T, N, C), targets (N, S) or one behind the "
+      "other, lengths (N).");
 }
 
 }  // namespace
