@@ -1,5 +1,5 @@
-// fft: discrete Fourier transforms, spectrograms and their windows. Called by users; must never know
-// how a length is factored.
+// fft: discrete Fourier transforms, spectrograms and their windows. Called by users; must never
+// know how a length is factored.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 #include <tuff/tensor.h>
 
-/// Complex numbers are pairs (real part, imaginary part) along a last axis of extent 2, as PyTorch's
-/// view_as_real() gives them. Axes are counted without it: dim -1 is the last axis of the complex
+/// Complex numbers are pairs (real part, imaginary part) along a last axis of extent 2, as
+/// PyTorch's view_as_real() gives them. Axes are counted without it: dim -1 is the last axis of the complex
 /// tensor, as in PyTorch, also where the tensor is a real one. Names and arguments are PyTorch's.
 ///
 /// F16, BF16 and integers are computed in F32 and rounded once; integers become F32. Everything is
@@ -91,8 +91,8 @@ struct StftOptions {
 };
 
 /// Spectra of frames: (L) or (B, L) of real numbers -> (..., points, frames, 2). ShapeError for a
-/// signal shorter than a frame and for a window of another length, InvalidArgument for lengths below
-/// 1 and a win_length above n_fft.
+/// signal shorter than a frame and for a window of another length, InvalidArgument for lengths
+/// below 1 and a win_length above n_fft.
 Tensor stft(const Tensor& x, int64_t n_fft, const StftOptions& options = {});
 /// The signal that has these spectra, by overlapping frames, weighted by the window and divided by
 /// the sum of its squares (Griffin and Lim, 1984), 0 where that is 0; `length` cuts or pads it.

@@ -45,9 +45,9 @@ class Index;
 /// other uses this tensor or one that shares its memory.
 ///
 /// Many of its functions stand in bases by subject: tensor_math.h (elementary functions,
-/// activations), tensor_views.h (movement), tensor_products.h, tensor_statistics.h, tensor_random.h,
-/// tensor_scatter.h (stores by index), tensor_sorting.h (order, selection, running values),
-/// tensor_windows.h (pools, resizing), tensor_writes.h (in place).
+/// activations), tensor_views.h (movement), tensor_products.h, tensor_statistics.h,
+/// tensor_random.h (draws), tensor_scatter.h (stores by index), tensor_sorting.h (order, selection,
+/// running values), tensor_windows.h (pools, resizing), tensor_writes.h (in place).
 class Tensor : public TensorMath,
                public TensorViews,
                public TensorProducts,
@@ -532,7 +532,7 @@ class Tensor : public TensorMath,
   /// integers (N), or without axes. Mean divides each loss by the target's length, and then by N.
   /// Infinite without an alignment, where it has no gradient; zero_infinity makes it 0. The work is
   /// a kernel for each point of time. Targets may also be a vector, one behind the other, which
-  /// waits for their lengths. ShapeError unless shapes fit, IndexError for a blank that is no class.
+  /// waits for their lengths. ShapeError unless shapes fit, IndexError unless blank is a class.
   static Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets,
                          const Tensor& input_lengths, const Tensor& target_lengths,
                          int64_t blank = 0, Reduction reduction = Reduction::Mean,

@@ -8,7 +8,7 @@ namespace tuff {
 
 class Tensor;
 
-/// Random numbers from the generator that Tensor::rand() uses, with the same bits for the same seed.
+/// Random numbers from the generator that Tensor::rand() uses: the same bits for the same seed.
 /// They have no gradient. InvalidArgument for parameters outside of their range and for options
 /// whose dtype is no float.
 class TensorRandom {

@@ -75,7 +75,8 @@ void bind_transforms(py::module_& m) {
   const auto shift = [&](const char* name, Tensor (*function)(const Tensor&, const Axes&),
                          const char* doc) {
     m.def(
-        name, [function](const Tensor& x, const AxesArgument& dim) { return function(x, dim.axes); },
+        name,
+        [function](const Tensor& x, const AxesArgument& dim) { return function(x, dim.axes); },
         arg("input"), arg("dim") = AxesArgument{}, doc);
   };
   shift("fftshift", &fft::fftshift,

@@ -106,8 +106,8 @@ void bind_ctc_loss(TensorClass& c) {
       },
       arg("log_probs"), arg("targets"), arg("input_lengths"), arg("target_lengths"),
       arg("blank") = 0, arg("reduction") = Reduction::Mean, arg("zero_infinity") = false,
-      "Connectionist temporal classification: log_probs (T, N, C), targets (N, S) or one behind the "
-      "other, lengths (N).");
+      "Connectionist temporal classification: log_probs (T, N, C), targets (N, S) or one behind "
+      "the other, lengths (N).");
 }
 
 }  // namespace

@@ -128,9 +128,10 @@ Alignments alignments_of(const Tensor& log_probs, const Tensor& targets,
   detail::require_numbers("ctc_loss", log_probs.sizes());
   const int64_t axes = log_probs.dim();
   if (axes < 2 || axes > 3 || targets.dim() < 1 || targets.dim() > axes - 1)
-    fail<ShapeError>("ctc_loss: log-probabilities {} and targets {} are neither (T, N, C) and (N, S) "
-                     "or (sum of lengths) nor (T, C) and (S)",
-                     text(log_probs.sizes()), text(targets.sizes()));
+    fail<ShapeError>(
+        "ctc_loss: log-probabilities {} and targets {} are neither (T, N, C) and (N, S) or (sum of "
+        "lengths) nor (T, C) and (S)",
+        text(log_probs.sizes()), text(targets.sizes()));
   detail::require_integers("ctc_loss", targets);
   const Tensor wide = axes == 2 ? log_probs.unsqueeze(1) : log_probs;
   const int64_t batch = wide.size(1), classes = wide.size(2);

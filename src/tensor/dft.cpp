@@ -1,8 +1,8 @@
 // Discrete Fourier transforms as products with small matrices. A length is a product of radices
-// (Cooley and Tukey, 1965), each of them one kernel: a sum over the radix of a matrix times what the
-// stage before has stored, turned by twiddle factors. The axes are put in order by the last stage's
-// index, not by a pass of its own. Lengths with a large prime are a convolution with a chirp
-// (Bluestein, 1970), whose length is a power of two.
+// (Cooley and Tukey, 1965), each of them one kernel: a sum over the radix of a matrix times what
+// the stage before has stored, turned by twiddle factors. The axes are put in order by the last
+// stage's index, not by a pass of its own. Lengths with a large prime are a convolution with a
+// chirp (Bluestein, 1970), whose length is a power of two.
 #include "tensor/dft.h"
 
 #include <algorithm>
@@ -32,8 +32,8 @@ struct Complex {
   double re, im;
 };
 
-// exp(-2 pi i k / n), or its conjugate: by an angle of at most an eighth of a turn, so that quarters
-// are exact and what is symmetric is the same number.
+// exp(-2 pi i k / n), or its conjugate: by an angle of at most an eighth of a turn, so that
+// quarters are exact and what is symmetric is the same number.
 Complex root(int64_t k, int64_t n, Direction direction) {
   // In turns of 1/(4 n): n is a quarter.
   int64_t turns = 4 * (k % n);
@@ -56,7 +56,7 @@ struct Tables {
   std::map<std::string, Ref<engine::Buffer>> by_name;
   size_t bytes() const {
     size_t sum = 0;
-    for (const auto& [name, buffer] : by_name) sum += size_t(buffer->count) * size_bytes(buffer->dtype);
+    for (const auto& [name, buffer] : by_name) sum += size_t(buffer->size_bytes());
     return sum;
   }
 };
@@ -125,7 +125,8 @@ Tensor whole_complex(const Tensor& x, int64_t n, Direction direction) {
           out.push_back(d ? w.re : w.im);
         }
   };
-  const Tensor matrix = table(x, fmt::format("whole {} {}", letter(direction), n), {2 * n, 2 * n}, fill);
+  const std::string what = fmt::format("whole {} {}", letter(direction), n);
+  const Tensor matrix = table(x, what, {2 * n, 2 * n}, fill);
   return unflatten(product_with(x.flatten(-2, -1), matrix), x.dim() - 2, n, 2);
 }
 
@@ -212,8 +213,8 @@ Tensor twiddles(const Tensor& like, int64_t r, int64_t m, Direction direction) {
 }
 
 // What a stage works on: (groups, 2, r, m), of which the axis of r becomes that of r results. The
-// stage before had radix `previous`, the fastest one of the groups, and has left its twiddle factors
-// to this one.
+// stage before had radix `previous`, the fastest one of the groups, and has left its twiddle
+// factors to this one.
 struct Stage {
   int64_t groups, r, m, previous;
   Direction direction;
@@ -223,7 +224,8 @@ struct Stage {
   Sizes space() const { return {groups / previous, previous, 2, r, 2, r, m}; }
 
   Tensor turned(const Tensor& x) const {
-    const Tensor own = x.reshape({groups / previous, previous, 1, 1, 2, r, m}), other = own.flip({4});
+    const Tensor own = x.reshape({groups / previous, previous, 1, 1, 2, r, m});
+    const Tensor other = own.flip({4});
     const Tensor all = own.expand(space());
     if (previous == 1) return all;
     const Tensor w = twiddles(x, previous, r * m, direction);

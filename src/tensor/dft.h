@@ -1,5 +1,5 @@
-// Discrete Fourier transforms of the last axis of points, without a factor. Called by fft. Must never
-// know of axes, norms and the dtypes that results are rounded to.
+// Discrete Fourier transforms of the last axis of points, without a factor. Called by fft. Must
+// never know of axes, norms and the dtypes that results are rounded to.
 #pragma once
 
 #include <tuff/tensor.h>

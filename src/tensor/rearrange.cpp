@@ -199,7 +199,8 @@ bool are_nested(const Sizes& sizes, const std::vector<int64_t>& stride, Axes& or
   });
   for (size_t i = 0; i + 1 < order.size(); i++) {
     const auto outer = size_t(order[i]), inner = size_t(order[i + 1]);
-    if (stride[outer] % stride[inner] || int64_t(sizes[inner]) * stride[inner] > stride[outer]) return false;
+    const int64_t reach = int64_t(sizes[inner]) * stride[inner];
+    if (stride[outer] % stride[inner] || reach > stride[outer]) return false;
   }
   return true;
 }

@@ -32,7 +32,8 @@ struct Frames {
     if (window.defined()) {
       detail::require_same_device(what, x, window);
       if (!detail::same(window.sizes(), {length}))
-        fail<ShapeError>("{}: window {} for a win_length of {}", what, text(window.sizes()), length);
+        fail<ShapeError>("{}: window {} for a win_length of {}", what, text(window.sizes()),
+                         length);
       window = window.cast(detail::compute_dtype(x.dtype()));
     } else if (length < n) {
       window = Tensor::ones({length}, {detail::compute_dtype(x.dtype()), x.device()});

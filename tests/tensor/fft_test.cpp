@@ -238,13 +238,16 @@ TEST(FftErrors, NameTheValue) {
   refused<IndexError>("ifft: axis 1", [&] { fft::ifft(floats({3, 2}), {}, 1); });
   refused<IndexError>("rfft: axis 2", [&] { fft::rfft(floats({3, 2}), {}, 2); });
   refused<ShapeError>("irfft: a length of 0", [&] { fft::irfft(floats({1, 2})); });
-  refused<InvalidArgument>("fftn: 1 lengths for 2 axes", [&] { fft::fftn(floats({3, 4, 2}), {3}, {0, 1}); });
-  refused<InvalidArgument>("axis 1 occurs twice", [&] { fft::fft2(floats({3, 4, 2}), {}, {1, -1}); });
+  refused<InvalidArgument>("fftn: 1 lengths for 2 axes",
+                           [&] { fft::fftn(floats({3, 4, 2}), {3}, {0, 1}); });
+  refused<InvalidArgument>("axis 1 occurs twice",
+                           [&] { fft::fft2(floats({3, 4, 2}), {}, {1, -1}); });
   refused<IndexError>("rfft2: axis -2", [&] { fft::rfft2(floats({3})); });
   refused<ShapeError>("multiply: (3,)", [&] { fft::multiply(floats({3}), floats({2})); });
   refused<ShapeError>("conj: ()", [&] { fft::conj(floats({})); });
   refused<InvalidArgument>("fftfreq: 0 points", [&] { fft::fftfreq(0); });
-  refused<InvalidArgument>("int32 is no floating-point type", [&] { fft::hann_window(3, true, {DType::I32}); });
+  refused<InvalidArgument>("int32 is no floating-point type",
+                           [&] { fft::hann_window(3, true, {DType::I32}); });
   refused<InvalidArgument>("bartlett_window: -1 elements", [&] { fft::bartlett_window(-1); });
   refused<ShapeError>("too short for frames of 16", [&] { fft::stft(floats({8}), 16); });
   refused<ShapeError>("neither (L) nor (B, L)", [&] { fft::stft(floats({2, 2, 8}), 4); });
