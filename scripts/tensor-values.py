@@ -540,6 +540,29 @@ def running():
     ]
 
 
+def transforms():
+    """Complex numbers as pairs, of lengths that are one product, stages, or a convolution with a chirp."""
+    as_complex, as_pairs = torch.view_as_complex, torch.view_as_real
+    window = torch.hamming_window(8).double()
+    labels = torch.tensor([[1, 3], [2, 2]], dtype=torch.int32)
+    yield from [
+        ("fft", [floats(2, 6, 2)], lambda p: as_pairs(torch.fft.fft(as_complex(p)))),
+        ("fft_stages", [floats(72, 2, 2)], lambda p: as_pairs(torch.fft.fft(as_complex(p), dim=0, norm="ortho"))),
+        ("fft_chirp", [floats(101, 2)], lambda p: as_pairs(torch.fft.fft(as_complex(p)))),
+        ("ifft", [floats(5, 3, 2)], lambda p: as_pairs(torch.fft.ifft(as_complex(p), n=7, dim=0))),
+        ("rfft", [floats(3, 9)], lambda p: as_pairs(torch.fft.rfft(p))), ("rfft_pairs", [floats(2, 66)], lambda p: as_pairs(torch.fft.rfft(p, norm="forward"))),
+        ("irfft", [floats(2, 4, 2)], lambda p: torch.fft.irfft(as_complex(p))), ("irfft_pairs", [floats(34, 2)], lambda p: torch.fft.irfft(as_complex(p), n=66)),
+        ("fftn", [floats(3, 4, 2)], lambda p: as_pairs(torch.fft.fftn(as_complex(p)))), ("rfft2", [floats(4, 6)], lambda p: as_pairs(torch.fft.rfft2(p))),
+        ("stft", [floats(2, 20)], lambda p: as_pairs(torch.stft(p, 8, 3, window=window, return_complex=True))),
+        ("istft", [floats(5, 4, 2)], lambda p: torch.istft(as_complex(p), 8, 3, window=window)),
+        ("complex_product", [floats(3, 4, 2), floats(4, 2)], lambda p, q: as_pairs(as_complex(p) * as_complex(q).conj())),
+        ("fftshift", [floats(2, 5)], lambda p: torch.fft.fftshift(p, 1)),
+        ("as_strided", [floats(4, 6)], lambda p: p.as_strided((2, 3), (10, 3), 1)), ("as_strided_windows", [floats(4, 6)], lambda p: p.as_strided((5, 4), (3, 2), 2)),
+        ("rearrange", [floats(3, 4, 2, 2)], lambda p: p.reshape(3, 2, 2, 2, 2).permute(2, 0, 3, 4, 1).reshape(6, 2, 2, 2)),
+        ("ctc_loss", [floats(6, 2, 4), labels], lambda p, q: F.ctc_loss(p.log_softmax(2), q.long(), torch.tensor([6, 4]), torch.tensor([2, 1]))),
+    ]
+
+
 def digits(values):
     """Nine digits; what JSON has no number for as a word, -0 included (a reader may take it for an integer)."""
     words = {"nan": "nan", "inf": "inf", "-inf": "-inf", "-0": "-0"}
@@ -646,7 +669,7 @@ def later_scatter():
 
 GROUPS = (elementwise, movement, reductions, networks, creation, more_movement, indexing, more_elementwise, special, more_reductions, einsums, more_networks)
 # Drawn after all else, so that the operands of the groups above are what they were.
-LATER = (later_elementwise, later_activations, later_products, later_movement, later_reductions, later_losses, later_attention, window_convolutions, window_pools, window_sampling, later_scatter, sorting, running)
+LATER = (later_elementwise, later_activations, later_products, later_movement, later_reductions, later_losses, later_attention, window_convolutions, window_pools, window_sampling, later_scatter, sorting, running, transforms)
 
 
 def main():

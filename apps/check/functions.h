@@ -47,4 +47,7 @@ std::vector<Function> functions_of_windows();
 // Order, selection, search, running values.
 std::vector<Function> functions_of_sorting();
 
+// Fourier transforms, strides, axes by names, CTC.
+std::vector<Function> functions_of_fft();
+
 }  // namespace tuff::check

@@ -18,6 +18,7 @@
 #include <tuff/error.h>
 #include <tuff/tensor_math.h>
 #include <tuff/tensor_products.h>
+#include <tuff/tensor_random.h>
 #include <tuff/tensor_scatter.h>
 #include <tuff/tensor_sorting.h>
 #include <tuff/tensor_statistics.h>
@@ -45,12 +46,13 @@ class Index;
 ///
 /// Many of its functions stand in bases by subject: tensor_math.h (elementary functions,
 /// activations), tensor_views.h (movement), tensor_products.h, tensor_statistics.h,
-/// tensor_scatter.h (stores by index), tensor_sorting.h (order, selection, running values),
-/// tensor_windows.h (pools, resizing), tensor_writes.h (in place).
+/// tensor_random.h (draws), tensor_scatter.h (stores by index), tensor_sorting.h (order, selection,
+/// running values), tensor_windows.h (pools, resizing), tensor_writes.h (in place).
 class Tensor : public TensorMath,
                public TensorViews,
                public TensorProducts,
                public TensorStatistics,
+               public TensorRandom,
                public TensorSorting,
                public TensorScatter,
                public TensorWindows,
@@ -524,6 +526,17 @@ class Tensor : public TensorMath,
   Tensor triplet_margin_loss(const Tensor& positive, const Tensor& negative, double margin = 1,
                              double p = 2, double eps = 1e-6, bool swap = false,
                              Reduction reduction = Reduction::Mean) const;
+  /// Minus the logarithm of the probability that these log-probabilities (T, N, C) or (T, C) of
+  /// classes over time give the targets (N, S) or (S), summed over all alignments: a class may be
+  /// repeated, and blanks stand between (Graves et al., 2006). input_lengths and target_lengths are
+  /// integers (N), or without axes. Mean divides each loss by the target's length, and then by N.
+  /// Infinite without an alignment, where it has no gradient; zero_infinity makes it 0. The work is
+  /// a kernel for each point of time. Targets may also be a vector, one behind the other, which
+  /// waits for their lengths. ShapeError unless shapes fit, IndexError unless blank is a class.
+  static Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets,
+                         const Tensor& input_lengths, const Tensor& target_lengths,
+                         int64_t blank = 0, Reduction reduction = Reduction::Mean,
+                         bool zero_infinity = false);
 
   // ---- state
 

@@ -85,6 +85,9 @@ class TensorSorting {
   Tensor histc(int64_t bins = 100, double min = 0, double max = 0) const;
   /// The different elements in order; every NaN is one. Waits for the number of them. No gradient.
   UniqueElements unique() const;
+  /// The different slices of an axis in order, by their first difference; inverse and counts are
+  /// those of slices. Waits as unique() does.
+  UniqueElements unique(int64_t dim) const;
   /// The same with each run of equal elements as one, in the order in which they stand.
   UniqueElements unique_consecutive() const;
 

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <tuff/arguments.h>
@@ -84,6 +87,18 @@ class TensorViews {
   /// overlap. InvalidArgument unless size and step are positive, ShapeError for a window that does
   /// not fit.
   Tensor unfold(int64_t dim, int64_t size, int64_t step) const;
+  /// out[i][j] = flattened[offset + i * stride[0] + j * stride[1]], and so on, of the elements in
+  /// row-major order, whatever memory they lie in; they may be taken more than once. By movement
+  /// where the strides are nested, else by positions. InvalidArgument for negative strides and for
+  /// another number of them than of sizes, ShapeError where a position is beyond the tensor.
+  Tensor as_strided(const Sizes& sizes, const std::vector<int64_t>& stride,
+                    int64_t offset = 0) const;
+  /// Axes by names, in einops' notation: "b (h p) c -> b h (p c)" splits, permutes and joins;
+  /// "..." are the axes that have no name, "1" and "()" an axis of extent 1. Extents of axes that a
+  /// group is split into, all but one, stand in `sizes`. InvalidArgument for a pattern that cannot
+  /// be read, or whose sides name different axes; ShapeError for extents that do not fit.
+  Tensor rearrange(std::string_view pattern,
+                   const std::vector<std::pair<std::string, int64_t>>& sizes = {}) const;
   /// Axes of extent 1 in front, or NumPy's places for them: (n) becomes (1, n), (1, n, 1).
   Tensor atleast_1d() const;
   Tensor atleast_2d() const;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include <tuff/arguments.h>
 
@@ -35,6 +36,9 @@ class TensorWrites {
   Tensor& copy_(const Tensor& source);
   /// The value where the (bool) mask holds, in this tensor's dtype.
   Tensor& masked_fill_(const Tensor& mask, Number value);
+  /// What copies of this tensor have, on another device from now on, with requires_grad as it was;
+  /// the gradient moves along. What was computed of it before stays where it is.
+  Tensor& to_(const std::string& device);
 
  protected:
   TensorWrites() = default;

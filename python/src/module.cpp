@@ -79,6 +79,7 @@ PYBIND11_MODULE(_tuff, m) {
   bind_jit(m);
   bind_nn(m);
   bind_optim(m);
+  bind_fft(m);
   bind_digits(m);
   bind_files(m);
   bind_devices(m);

@@ -37,6 +37,7 @@ void bind_functions(py::module_& m);
 void bind_jit(py::module_& m);
 void bind_nn(py::module_& m);
 void bind_optim(py::module_& m);
+void bind_fft(py::module_& m);
 void bind_schedules(py::module_& m);
 void bind_digits(py::module_& m);
 void bind_files(py::module_& m);

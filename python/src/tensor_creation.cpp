@@ -104,6 +104,34 @@ void bind_drawn(TensorClass& c) {
         return Tensor::randperm(n, {t, device, grad});
       },
       arg("n"), TUFF_OPTIONS(DType::I32), "0..n-1 in random order.");
+  c.def_static(
+      "exponential",
+      [](const Sizes& sizes, double rate, DType t, const std::string& device, bool grad) {
+        return Tensor::exponential(sizes, rate, {t, device, grad});
+      },
+      arg("sizes"), arg("rate") = 1.0, TUFF_OPTIONS(DType::F32),
+      "Times until an event that comes `rate` times per unit of time.");
+  c.def_static(
+      "trunc_normal",
+      [](const Sizes& sizes, double mean, double std, double low, double high, DType t,
+         const std::string& device, bool grad) {
+        return Tensor::trunc_normal(sizes, mean, std, low, high, {t, device, grad});
+      },
+      arg("sizes"), arg("mean") = 0.0, arg("std") = 1.0, arg("low") = -2.0, arg("high") = 2.0,
+      TUFF_OPTIONS(DType::F32), "normal() of what lies in [low, high].");
+  c.def_static(
+      "scaled_uniform",
+      [](const Sizes& sizes, DType t, const std::string& device, bool grad) {
+        return Tensor::scaled_uniform(sizes, {t, device, grad});
+      },
+      arg("sizes"), TUFF_OPTIONS(DType::F32),
+      "Uniform in [-1, 1), over the root of the number of elements.");
+  c.def(
+      "bernoulli",
+      [](const Tensor& x, std::optional<double> p) { return p ? x.bernoulli(*p) : x.bernoulli(); },
+      arg("p") = py::none(), "1 with the probability that each element is, or with p; else 0.");
+  c.def("poisson", &Tensor::poisson,
+        "Counts of events, of which each element is the expected number.");
   c.def_static("manual_seed", &Tensor::manual_seed, arg("seed"), "Begins the random numbers anew.");
   c.def_static("get_rng_state", &Tensor::get_rng_state, arg("device") = "",
                "Where a device's random numbers are, for set_rng_state().");

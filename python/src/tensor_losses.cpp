@@ -82,12 +82,41 @@ void bind_losses_of_pairs(TensorClass& c) {
         "max(0, d(x, positive) - d(x, negative) + margin)");
 }
 
+void bind_ctc_loss(TensorClass& c) {
+  // Lengths may be tensors or lists of numbers.
+  using Lengths = std::variant<Tensor, std::vector<int64_t>, int64_t>;
+  const auto tensor_of = [](const Lengths& given, const std::string& device) {
+    if (const Tensor* t = std::get_if<Tensor>(&given)) return *t;
+    const TensorOptions options{.device = device};
+    if (const int64_t* n = std::get_if<int64_t>(&given))
+      return Tensor::from(std::vector<int64_t>{*n}, {}, options);
+    const auto& each = std::get<std::vector<int64_t>>(given);
+    return Tensor::from(each, {int64_t(each.size())}, options);
+  };
+  c.def_static(
+      "ctc_loss",
+      [tensor_of](const Tensor& log_probs, const Tensor& targets, const Lengths& input_lengths,
+                  const Lengths& target_lengths, int64_t blank, Reduction reduction,
+                  bool zero_infinity) {
+        const std::string device = log_probs.device();
+        const Tensor of_targets = tensor_of(target_lengths, device);
+        if (targets.dim() == 1 && log_probs.dim() == 3) wait_for(of_targets);
+        return Tensor::ctc_loss(log_probs, targets, tensor_of(input_lengths, device), of_targets,
+                                blank, reduction, zero_infinity);
+      },
+      arg("log_probs"), arg("targets"), arg("input_lengths"), arg("target_lengths"),
+      arg("blank") = 0, arg("reduction") = Reduction::Mean, arg("zero_infinity") = false,
+      "Connectionist temporal classification: log_probs (T, N, C), targets (N, S) or one behind "
+      "the other, lengths (N).");
+}
+
 }  // namespace
 
 void bind_losses(TensorClass& c) {
   bind_losses_of_classes(c);
   bind_losses_of_values(c);
   bind_losses_of_pairs(c);
+  bind_ctc_loss(c);
 }
 
 }  // namespace tuff::python

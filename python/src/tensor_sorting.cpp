@@ -100,12 +100,14 @@ void bind_counts(TensorClass& c) {
         "How many elements lie in each of so many equal parts of a range.");
   c.def(
       "unique",
-      [](const Tensor& x, bool, bool inverse, bool counts) {
+      [](const Tensor& x, bool, bool inverse, bool counts, std::optional<int64_t> dim) {
         wait_for(x);
-        return asked_for(x.unique(), inverse, counts);
+        return asked_for(dim ? x.unique(*dim) : x.unique(), inverse, counts);
       },
       arg("sorted") = true, arg("return_inverse") = false, arg("return_counts") = false,
-      "The different elements, always in order. Waits for the number of them.");
+      arg("dim") = py::none(),
+      "The different elements, or slices of an axis, always in order. Waits for the number of "
+      "them.");
   c.def(
       "unique_consecutive",
       [](const Tensor& x, bool inverse, bool counts) {

@@ -17,6 +17,18 @@ void bind_cuts(TensorClass& c) {
         "One axis cut into several; one extent may be -1.");
   c.def("unfold", &Tensor::unfold, arg("dim"), arg("size"), arg("step"),
         "Windows along an axis, as a last axis of their own.");
+  c.def("as_strided", &Tensor::as_strided, arg("sizes"), arg("stride"), arg("offset") = 0,
+        "Elements of the flattened tensor, so many apart along each axis.");
+  c.def(
+      "rearrange",
+      [](const Tensor& x, const std::string& pattern, const py::kwargs& sizes) {
+        std::vector<std::pair<std::string, int64_t>> extents;
+        for (const auto& [name, extent] : sizes)
+          extents.emplace_back(text_of(name), py::cast<int64_t>(extent));
+        return x.rearrange(pattern, extents);
+      },
+      arg("pattern"),
+      "Axes by names, in einops' notation: x.rearrange(\"b (h p) c -> b h (p c)\", p=2).");
   c.def("pad_to", &Tensor::pad_to, arg("sizes"), arg("value") = 0,
         "A value behind the axes up to these extents; -1 keeps one.");
   c.def("shrink_to", &Tensor::shrink_to, arg("sizes"),
@@ -186,6 +198,7 @@ void bind_writes(TensorClass& c) {
   c.def("copy_", &Tensor::copy_, arg("source"), "Another tensor's values, broadcast and cast.");
   c.def("masked_fill_", &Tensor::masked_fill_, arg("mask"), arg("value"),
         "masked_fill() in place.");
+  c.def("to_", &Tensor::to_, arg("device"), "On another device from now on, with its gradient.");
 }
 
 }  // namespace tuff::python

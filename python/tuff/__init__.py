@@ -20,15 +20,20 @@ from ._tuff import (  # noqa: F401
     canonical_device, default_device, devices, digits, from_dlpack, is_grad_enabled, load, pow, promote,
     realize, save, synchronize, tensor, training,
 )
-from . import data, nn, optim  # noqa: F401
+from . import data, distributions, fft, nn, optim  # noqa: F401
 from ._grad import no_grad  # noqa: F401
 from ._jit import Jit, jit  # noqa: F401
+from .fft import (  # noqa: F401
+    bartlett_window, blackman_window, hamming_window, hann_window, istft, stft,
+)
 
 # The functions of Tensor that need no tensor to begin with, or several.
 empty, zeros, ones, full = Tensor.empty, Tensor.zeros, Tensor.ones, Tensor.full
 arange, linspace, eye = Tensor.arange, Tensor.linspace, Tensor.eye
 rand, randn, uniform, normal = Tensor.rand, Tensor.randn, Tensor.uniform, Tensor.normal
 randint, randperm, manual_seed = Tensor.randint, Tensor.randperm, Tensor.manual_seed
+exponential, trunc_normal, scaled_uniform = Tensor.exponential, Tensor.trunc_normal, Tensor.scaled_uniform
+ctc_loss = Tensor.ctc_loss
 get_rng_state, set_rng_state = Tensor.get_rng_state, Tensor.set_rng_state
 from_blob, from_bytes, from_file = Tensor.from_blob, Tensor.from_bytes, Tensor.from_file
 cat, stack, einsum, where = Tensor.cat, Tensor.stack, Tensor.einsum, Tensor.where

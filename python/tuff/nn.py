@@ -1,4 +1,5 @@
 """Layers: modules with a call operator, initialized as PyTorch does."""
+from . import _init as init  # noqa: F401
 from ._layer import _Layer
 from ._module import (  # noqa: F401
     Function, HookHandle, LoadReport, Module, ModuleDict, ModuleList, Parameter, Sequential,

@@ -54,24 +54,6 @@ std::string listed(const char* what, const std::vector<std::string>& names) {
   return out;
 }
 
-void converted_(Tensor t, DType dtype, const std::string& device) {
-  const DType to = dtype == DType::Void || !is_float(t.dtype()) ? t.dtype() : dtype;
-  const std::string on = device.empty() ? t.device() : device;
-  Tensor value = t.detach().to(on).cast(to);
-  if (value.device() == t.device() && to == t.dtype()) return;
-  value.realize();
-  Tensor grad = t.grad();
-  if (grad.defined()) grad = grad.to(on).cast(to).realize();
-  {
-    ir::UOp before;  // goes when others may build
-    const detail::ReplaceGuard alone;
-    const ir::UOp after = detail::uop(value);
-    before = std::exchange(t.impl()->uop, after);
-    t.impl()->device = value.impl()->device;
-  }
-  t.set_grad(grad);
-}
-
 }  // namespace
 
 Parameters parameters_of(const StateDict& state) {
@@ -117,7 +99,10 @@ void convert_(const std::vector<Tensor>& tensors, DType dtype, const std::string
     fail<InvalidArgument>("to: {} is no type of floats, which parameters are of", name(dtype));
   if (engine::Capture::current())
     fail<InvalidArgument>("to: a module inside a captured function cannot move");
-  for (const Tensor& t : tensors) converted_(t, dtype, device);
+  for (const Tensor& t : tensors) {
+    const bool floats = dtype != DType::Void && is_float(t.dtype());
+    detail::convert(t, floats ? dtype : t.dtype(), device.empty() ? t.device() : device);
+  }
 }
 
 Members Module::all() const {

@@ -166,6 +166,49 @@ UniqueElements TensorSorting::unique() const {
   return {detail::taken(sorted, r.begin), inverse.reshape(x.sizes()), r.length};
 }
 
+namespace {
+
+// (..., n) of keys: for each how many different ones are below it.
+Tensor dense_ranks(const Tensor& keys) {
+  const Tensor order = detail::stable_order(keys).contiguous();
+  const Tensor sorted = detail::taken(keys, order).contiguous();
+  const Tensor here = counter(keys.size(-1), keys.dim() - 1, keys.dim(), keys.device());
+  const Tensor begins = (sorted != sorted.roll({1}, {-1})) & (here > 0);
+  const Tensor rank = detail::running(ir::Op::Add, begins.cast(here.dtype()), -1).contiguous();
+  return detail::taken(rank, detail::inverse_order(order)).contiguous();
+}
+
+// (m, n) of ranks -> (n): those of columns, by the first row in which they differ. Pairs of rows
+// become one, all of them at once.
+Tensor ranks_of_columns(Tensor ranks) {
+  for (int64_t m = ranks.size(0); m > 1; m = (m + 1) / 2) {
+    const int64_t n = ranks.size(1);
+    const Tensor pairs =
+        detail::pad_axis(ranks, 0, 0, m % 2).cast(DType::U64).reshape({(m + 1) / 2, 2, n});
+    ranks = dense_ranks((pairs.select(1, 0) * n + pairs.select(1, 1)).contiguous());
+  }
+  return ranks.select(0, 0);
+}
+
+}  // namespace
+
+UniqueElements TensorSorting::unique(int64_t dim) const {
+  const Tensor x = self(this).detach();
+  const int64_t d = detail::wrap_dim("unique", dim, x.dim());
+  require_waiting("unique");
+  detail::require_numbers("unique", x.sizes());
+  const int64_t n = x.size(d), m = n ? int64_t(x.numel()) / n : 0;
+  if (n > 0 && m == 0)
+    fail<ShapeError>("unique: slices of axis {} of {} have no elements", d, text(x.sizes()));
+  const TensorOptions places{DType::I32, x.device()};
+  if (n == 0) return {x, Tensor::zeros({0}, places), Tensor::zeros({0}, places)};
+  const Tensor columns = x.movedim(d, 0).reshape({n, m}).T().contiguous();
+  const Tensor rank = ranks_of_columns(dense_ranks(detail::order_keys(columns))).contiguous();
+  const Tensor order = detail::stable_order(rank.cast(DType::U32)).contiguous();
+  const EqualRuns r = runs_of(detail::taken(rank, order).contiguous(), {order, rank});
+  return {x.index_select(d, detail::taken(order, r.begin)), rank, r.length};
+}
+
 UniqueElements TensorSorting::unique_consecutive() const {
   const Tensor x = self(this).detach();
   require_waiting("unique_consecutive");

@@ -155,6 +155,9 @@ void store_part(Tensor& to, const ir::Pairs& part, const Tensor& value);
 // What functions in place do: x becomes the value, broadcast and of x's dtype; memory is written,
 // what is still to be computed is replaced.
 Tensor& overwrite(const char* what, Tensor& x, const Tensor& value);
+// Another dtype or device for a tensor and all of its copies, the value computed at once and without
+// its history; the gradient too.
+void convert(const Tensor& t, DType to, const std::string& device);
 // InvalidArgument for a tensor that has requires_grad while gradients are on; `instead` is what to
 // do.
 void require_no_gradient(const char* what, const Tensor& t, const char* instead);

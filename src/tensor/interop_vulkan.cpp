@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "devices/vulkan_interop.h"
 #include "engine/device.h"
+#include "tensor/dft.h"
 #include "tensor/impl.h"
 #include "tensor/lent_device.h"
 
@@ -75,6 +76,7 @@ void close_vulkan(const std::string& device) {
 void abandon_vulkan(const std::string& device) {
   vulkan_devices.require("abandon_vulkan", device);
   detail::drop_generator(device);
+  detail::drop_tables(device);
   engine::abandon_device(device,
                          device + " was abandoned (abandon_vulkan()): its tensors are gone");
 }

@@ -1,6 +1,7 @@
 #include "tensor/lent_device.h"
 
 #include "base/check.h"
+#include "tensor/dft.h"
 #include "tensor/impl.h"
 
 namespace tuff::detail {
@@ -16,6 +17,7 @@ void LentDevices::require(std::string_view what, const std::string& device) cons
 void LentDevices::close(const std::string& device, std::string_view remedy) const {
   require(close_, device);
   drop_generator(device);
+  drop_tables(device);
   const engine::Holders left = engine::close_device(device);
   if (left.count > 0)
     fail<InvalidArgument>(

@@ -1,4 +1,9 @@
 // Functions in place: a new value, computed as without, that takes the tensor's place.
+#include <utility>
+
+#include "base/check.h"
+#include "engine/realize/capture.h"
+#include "tensor/guards.h"
 #include "tensor/impl.h"
 
 namespace tuff {
@@ -60,6 +65,40 @@ Tensor& TensorWrites::copy_(const Tensor& source) {
 }
 Tensor& TensorWrites::masked_fill_(const Tensor& mask, Number value) {
   return overwrite("masked_fill_", self(this), self(this).masked_fill(mask, value));
+}
+
+namespace {
+
+// What is behind a tensor, exchanged for what is behind another one.
+void take_place(const Tensor& t, const Tensor& value) {
+  ir::UOp before;  // goes when others may build
+  const detail::ReplaceGuard alone;
+  const ir::UOp after = uop(value);
+  before = std::exchange(t.impl()->uop, after);
+  t.impl()->device = value.impl()->device;
+}
+
+}  // namespace
+
+void detail::convert(const Tensor& t, DType to, const std::string& device) {
+  Tensor value = t.detach().to(device).cast(to);
+  if (value.device() == t.device() && to == t.dtype()) return;
+  value.realize();
+  Tensor grad = t.grad();
+  if (grad.defined()) grad = grad.to(device).cast(to).realize();
+  take_place(t, value);
+  Tensor(t).set_grad(grad);
+}
+
+Tensor& TensorWrites::to_(const std::string& device) {
+  Tensor& x = self(this);
+  if (engine::Capture::current())
+    fail<InvalidArgument>("to_: a tensor inside a captured function cannot move: use to()");
+  if (x.requires_grad() || x.grad().defined())
+    detail::convert(x, x.dtype(), device);
+  else if (const Tensor there = x.to(device); there.device() != x.device())
+    take_place(x, there);
+  return x;
 }
 
 }  // namespace tuff

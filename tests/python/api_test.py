@@ -9,10 +9,11 @@ import tuff
 
 FOLDER = pathlib.Path(sys.argv[1])
 BASES = {"TensorMath": "Tensor", "TensorViews": "Tensor", "TensorProducts": "Tensor", "TensorStatistics": "Tensor",
-         "TensorScatter": "Tensor", "TensorSorting": "Tensor", "TensorWindows": "Tensor", "TensorWrites": "Tensor"}
+         "TensorScatter": "Tensor", "TensorSorting": "Tensor", "TensorWindows": "Tensor", "TensorWrites": "Tensor",
+         "TensorRandom": "Tensor"}
 HEADERS = {"tensor.h": tuff, "tensor_math.h": tuff, "tensor_views.h": tuff, "tensor_products.h": tuff,
            "tensor_statistics.h": tuff, "tensor_scatter.h": tuff, "tensor_sorting.h": tuff, "tensor_windows.h": tuff,
-           "tensor_writes.h": tuff, "jit.h": tuff, "io.h": tuff, "dtype.h": tuff,
+           "tensor_writes.h": tuff, "tensor_random.h": tuff, "fft.h": tuff.fft, "jit.h": tuff, "io.h": tuff, "dtype.h": tuff,
            "module.h": tuff.nn, "layers.h": tuff.nn, "window_layers.h": tuff.nn, "recurrent.h": tuff.nn, "transformer.h": tuff.nn,
            "optimizer.h": tuff.optim, "optim.h": tuff.optim, "schedules.h": tuff.optim}
 # Name in C++, or its class -> why there is none of that name in Python, or what takes its place.
@@ -35,6 +36,7 @@ REASONS = {
     "padding_of": "of the pads' constructors",
     "UniqueElements": "unique() gives what is asked for, as a tuple",
     "Index": "x[...] takes Python's own indices",
+    "StftOptions": "keyword arguments of stft() and istft()",
     "JitOptions": "keyword arguments of Jit and jit",
     "Jit.graph": "the queue's graph, for measuring in C++",
     "TensorDict.size": "len(d)",

@@ -124,6 +124,9 @@ MOVEMENT = {
     "hstack": [([X, Y], lambda *p: tuff.hstack(p), lambda *p: np.hstack(p)), ([V, W], lambda *p: tuff.hstack(p), lambda *p: np.hstack(p))],
     "vstack": [([V, W], lambda *p: tuff.vstack(p), lambda *p: np.vstack(p))], "dstack": [([V, W], lambda *p: tuff.dstack(p), lambda *p: np.dstack(p))],
     "column_stack": [([V, W], lambda *p: tuff.column_stack(p), lambda *p: np.column_stack(p))],
+    "as_strided": [([X], lambda x: x.as_strided((3, 4), (2, 3), 1), lambda x: x.ravel()[1 + 2 * np.arange(3)[:, None] + 3 * np.arange(4)]), ([X], lambda x: x.as_strided(sizes=(2, 5), stride=(10, 1)), lambda x: x[::2])],
+    "rearrange": [([CUBE], lambda x: x.rearrange("a b (c p) -> (p a) c b", p=2), lambda x: x.reshape(2, 3, 2, 2).transpose(3, 0, 2, 1).reshape(4, 2, 3)),
+                  ([CUBE], lambda x: x.rearrange("... c -> c (...) 1"), lambda x: x.reshape(6, 4).T[..., None])],
 }
 PRODUCTS = entries(
     binary("dot", V, W, np.dot), binary("vdot", V, W, np.vdot), binary("mv", CUBE[0], V, np.matmul), binary("mm", X, Y.T, np.matmul),
@@ -172,16 +175,26 @@ SORTING = {
     "bincount": [([A[0]], lambda x: x.bincount(), np.bincount), ([A[0], PART[0]], lambda x, w: x.bincount(weights=w, minlength=7), lambda x, w: np.bincount(x, w, 7))],
     "histc": [([X], lambda x: x.histc(5, -1, 1), lambda x: np.histogram(x, 5, (-1, 1))[0]), ([X], lambda x: x.histc(bins=4), lambda x: np.histogram(x, 4)[0])],
     "unique": [([A], lambda x: x.unique(), np.unique), ([A], lambda x: x.unique(return_inverse=True)[1], lambda x: np.unique(x, return_inverse=True)[1].reshape(x.shape)),
-               ([A], lambda x: x.unique(return_counts=True)[1], lambda x: np.unique(x, return_counts=True)[1])],
+               ([A], lambda x: x.unique(return_counts=True)[1], lambda x: np.unique(x, return_counts=True)[1]),
+               ([np.sort(A % 2)], lambda x: x.unique(dim=1), lambda x: np.unique(x, axis=1))],
     "unique_consecutive": [([np.sort(A[0])], lambda x: x.unique_consecutive(), np.unique), ([np.sort(A[0])], lambda x: x.unique_consecutive(return_counts=True)[1], lambda x: np.unique(x, return_counts=True)[1])],
     "multinomial": [([np.array([[0, 1, 0], [2, 0, 0]], np.float32)], lambda x: x.multinomial(4, replacement=True), lambda x: [[1] * 4, [0] * 4]),
                     ([POSITIVE], lambda x: x.multinomial(5).sort()[0], lambda x: np.tile(np.arange(5), (3, 1)))],
+    "bernoulli": [([np.array([0, 1], np.float32)], lambda x: x.bernoulli(), lambda x: x), ([V], lambda x: x.bernoulli(1.0), np.ones_like)],
+    "poisson": [([np.zeros(3, np.float32)], lambda x: x.poisson(), lambda x: x)],
+    "exponential": [([V], lambda x: (tuff.exponential((100,), rate=2) >= 0).all(), lambda x: True)],
+    "trunc_normal": [([V], lambda x: (tuff.trunc_normal(100, std=0.5, low=0.1, high=0.2) * 10 - 1.5).abs().max() <= 0.5001, lambda x: True)],
+    "scaled_uniform": [([V], lambda x: tuff.scaled_uniform((5, 20)).abs().max() <= 0.1, lambda x: True)],
     "randperm": [([V], lambda x: tuff.randperm(100).sort()[0], lambda x: np.arange(100))],
     "cumprod": [([X], lambda x: x.cumprod(1), lambda x: x.cumprod(1))], "cummax": [([X], lambda x: x.cummax(0)[0], lambda x: np.maximum.accumulate(x)), ([A], lambda x: x.cummax(1)[1], places_of_largest)],
     "cummin": [([X], lambda x: x.cummin(1)[0], lambda x: np.minimum.accumulate(x, 1)), ([A], lambda x: x.cummin(1)[1], lambda x: places_of_largest(-x))],
     "logcumsumexp": [([X], lambda x: x.logcumsumexp(0), lambda x: np.log(np.cumsum(np.exp(x), 0)))],
 }
 LOSSES = {
+    # Both classes in three frames: 1 1 2, 1 2 2, 1 2 -, 1 - 2 and - 1 2.
+    "ctc_loss": [([np.log(np.full((3, 1, 3), 1 / 3, np.float32)), np.array([[1, 2]], np.int32)], lambda x, y: tuff.ctc_loss(x, y, [3], [2], reduction="sum"), lambda x, y: -math.log(5 / 27)),
+                 # One behind the other; of the second 111, 11-, -11, 1--, -1-, --1.
+                 ([np.log(np.full((3, 2, 3), 1 / 3, np.float32)), np.array([1, 2, 1], np.int32)], lambda x, y: tuff.ctc_loss(x, y, [3, 3], [2, 1], reduction="none"), lambda x, y: [-math.log(5 / 27), -math.log(6 / 27)])],
     "l1_loss": [([X, Y], lambda x, y: x.l1_loss(y), lambda x, y: np.abs(x - y).mean())], "huber_loss": [([X, Y], lambda x, y: x.huber_loss(y, delta=0.5, reduction="sum"),
         lambda x, y: np.where(np.abs(x - y) <= 0.5, (x - y) ** 2 / 2, 0.5 * (np.abs(x - y) - 0.25)).sum())],
     "smooth_l1_loss": [([X, Y], lambda x, y: x.smooth_l1_loss(y, "none"), lambda x, y: np.where(np.abs(x - y) < 1, (x - y) ** 2 / 2, np.abs(x - y) - 0.5))],
@@ -200,7 +213,7 @@ WRITES = {
     "add_": [([X, Y], *in_place("add_", np.add)), ([X], *in_place("add_", lambda x: x + 2, 2))], "sub_": [([X, Y[0]], *in_place("sub_", np.subtract))],
     "mul_": [([X, Y], *in_place("mul_", np.multiply))], "div_": [([X, POSITIVE], *in_place("div_", np.divide))],
     "clamp_": [([X], *in_place("clamp_", lambda x: np.clip(x, -1, 0.5), -1, 0.5))], "fill_": [([X], *in_place("fill_", lambda x: np.full_like(x, 3), 3))],
-    "zero_": [([X], *in_place("zero_", np.zeros_like))], "copy_": [([X, A[:, :1]], *in_place("copy_", lambda x, y: np.broadcast_to(y, x.shape)))],
+    "to_": [([X], lambda x: x.to_("CPU"), lambda x: x)], "zero_": [([X], *in_place("zero_", np.zeros_like))], "copy_": [([X, A[:, :1]], *in_place("copy_", lambda x, y: np.broadcast_to(y, x.shape)))],
     "masked_fill_": [([X, A > 1], *in_place("masked_fill_", lambda x, m: np.where(m, 9, x), 9))],
 }
 PLACES = np.array([[2, 0, 1, 1, 0], [0, 0, 1, 2, 2]], np.int32)

@@ -149,6 +149,66 @@ const std::vector<Wrong> kSorting = {
     {"logcumsumexp", "IndexError", "logcumsumexp: axis 1", [] { floats({2}).logcumsumexp(1); }},
 };
 
+// Known to the host.
+Tensor lengths() {
+  return Tensor::from(std::vector<int32_t>{0}, {1}, {.device = "CPU"});
+}
+const std::vector<Wrong> kLater = {
+    {"bernoulli", "InvalidArgument", "bernoulli: int32 is no floating-point type",
+     [] { ints({2}).bernoulli(); }},
+    {"bernoulli p", "InvalidArgument", "probability 1.5 is not in 0..1",
+     [] { floats({2}).bernoulli(1.5); }},
+    {"poisson", "InvalidArgument", "poisson: int32", [] { ints({2}).poisson(); }},
+    {"exponential", "InvalidArgument", "rate 0 is not above 0",
+     [] { Tensor::exponential({2}, 0); }},
+    {"trunc_normal", "InvalidArgument", "lower bound 2 is not below upper bound 1",
+     [] { Tensor::trunc_normal({2}, 0, 1, 2, 1); }},
+    {"trunc_normal std", "InvalidArgument", "standard deviation 0",
+     [] { Tensor::trunc_normal({2}, 0, 0); }},
+    {"scaled_uniform", "InvalidArgument", "int32 is no floating-point type",
+     [] { Tensor::scaled_uniform({2}, {DType::I32}); }},
+    {"unique axis", "IndexError", "unique: axis 2", [] { floats({2, 3}).unique(2); }},
+    {"unique slices", "ShapeError", "slices of axis 0 of (2, 0) have no elements",
+     [] { floats({2, 0}).unique(0); }},
+    {"to_", "InvalidArgument", "NOWHERE", [] { floats({2}).to_("NOWHERE"); }},
+    {"as_strided", "ShapeError", "as_strided: positions 0..6 of 6 elements",
+     [] { floats({2, 3}).as_strided({4}, {2}); }},
+    {"as_strided stride", "InvalidArgument", "stride -1 is negative",
+     [] { floats({2, 3}).as_strided({2}, {-1}, 3); }},
+    {"as_strided count", "InvalidArgument", "1 strides for 2 extents",
+     [] { floats({2, 3}).as_strided({2, 2}, {1}); }},
+    {"rearrange", "InvalidArgument", "\"a b\" is not two sides",
+     [] { floats({2, 3}).rearrange("a b"); }},
+    {"rearrange names", "InvalidArgument", "'b' stands on one side alone",
+     [] { floats({2, 3}).rearrange("a b -> a"); }},
+    {"rearrange twice", "InvalidArgument", "'a' occurs twice on one side",
+     [] { floats({2, 3}).rearrange("a a -> a"); }},
+    {"rearrange open", "InvalidArgument", "a parenthesis is not closed",
+     [] { floats({2, 3}).rearrange("a (b -> a b"); }},
+    {"rearrange extents", "InvalidArgument", "give the extent of 'b' or 'c', which axis 1 of 3",
+     [] { floats({2, 3}).rearrange("a (b c) -> a b c"); }},
+    {"rearrange unknown", "InvalidArgument", "has no axis 'z'",
+     [] { floats({2, 3}).rearrange("a b -> b a", {{"z", 1}}); }},
+    {"rearrange parts", "ShapeError", "axis 1 has 3 elements, no multiple of 2",
+     [] { floats({2, 3}).rearrange("a (b c) -> a b c", {{"b", 2}}); }},
+    {"rearrange rank", "ShapeError", "names 3 axes on the left, (2, 3) has 2",
+     [] { floats({2, 3}).rearrange("a b c -> a b c"); }},
+    {"rearrange rest", "InvalidArgument", "\"...\" in parentheses on the left",
+     [] { floats({2, 3}).rearrange("(...) -> ..."); }},
+    {"ctc_loss", "ShapeError", "neither (T, N, C) and (N, S) or (sum of lengths) nor (T, C)",
+     [] { Tensor::ctc_loss(floats({4, 3}), ints({1, 2}), lengths(), lengths()); }},
+    {"ctc_loss sum", "ShapeError", "target lengths add up to 0 for 2 targets",
+     [] { Tensor::ctc_loss(floats({4, 1, 3}), ints({2}), lengths(), lengths()); }},
+    {"ctc_loss batch", "ShapeError", "targets (2, 2) for 1 sequences",
+     [] { Tensor::ctc_loss(floats({4, 1, 3}), ints({2, 2}), lengths(), lengths()); }},
+    {"ctc_loss lengths", "ShapeError", "input lengths (2,) for 1 sequences",
+     [] { Tensor::ctc_loss(floats({4, 1, 3}), ints({1, 2}), ints({2}), lengths()); }},
+    {"ctc_loss blank", "IndexError", "blank 3 is outside 0..2",
+     [] { Tensor::ctc_loss(floats({4, 1, 3}), ints({1, 2}), lengths(), lengths(), 3); }},
+    {"ctc_loss targets", "InvalidArgument", "float32, not integers",
+     [] { Tensor::ctc_loss(floats({4, 1, 3}), floats({1, 2}), lengths(), lengths()); }},
+};
+
 #define TUFF_UNDEFINED(...) \
   {#__VA_ARGS__, "InvalidArgument", "undefined", [] { Tensor().__VA_ARGS__; }}
 const std::vector<Wrong> kScatter = {
@@ -325,7 +385,7 @@ const std::vector<Wrong> kUndefined = {
 std::vector<const Wrong*> wrong_rows_of_parts() {
   std::vector<const Wrong*> out;
   for (const std::vector<Wrong>* t : {&parts::kMath, &parts::kViews, &parts::kStatistics,
-      &parts::kSorting, &parts::kScatter, &parts::kUndefined}) {
+      &parts::kSorting, &parts::kLater, &parts::kScatter, &parts::kUndefined}) {
     for (const Wrong& w : *t) out.push_back(&w);
   }
   return out;
