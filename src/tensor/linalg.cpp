@@ -1,0 +1,1 @@
+#include <tuff/linalg.h>
