@@ -1,1 +1,0 @@
-#include <tuff/linalg.h>
