@@ -31,8 +31,8 @@ namespace tuff::linalg {
 Tensor cholesky(const Tensor& a, bool upper = false);
 
 /// {Q, R} with a = Q R (Householder, 1958; compact WY form: Schreiber and Van Loan, 1989). mode
-/// "reduced": Q (..., m, k), R (..., k, n), k = min(m, n); "complete": Q (..., m, m), R (..., m, n);
-/// "r": Q is empty. Signs are LAPACK's. Gradients of "reduced" where the first k columns are
+/// "reduced": Q (..., m, k), R (..., k, n), k = min(m, n); "complete": Q (..., m, m), R
+/// (..., m, n); "r": Q is empty. Signs are LAPACK's. Gradients of "reduced" where the first k columns are
 /// independent (else inf or NaN), and of "complete" where m <= n: Unsupported otherwise.
 std::pair<Tensor, Tensor> qr(const Tensor& a, std::string_view mode = "reduced");
 
@@ -67,8 +67,8 @@ Tensor eigvalsh(const Tensor& a, std::string_view uplo = "L");
 
 /// {U, S, Vh} with a = U diag(S) Vh, S descending: U (..., m, m) and Vh (..., n, n), or
 /// without full_matrices the first k = min(m, n) columns and rows. One-sided Jacobi (Hestenes,
-/// 1958). U and Vh are orthonormal also where a has not full rank. Signs are arbitrary. Gradients of
-/// U and Vh are inf or NaN where singular values are equal, or 0 where m and n differ; those of
+/// 1958). U and Vh are orthonormal also where a has not full rank. Signs are arbitrary. Gradients
+/// of U and Vh are inf or NaN where singular values are equal, or 0 where m and n differ; those of
 /// what full_matrices adds are Unsupported.
 std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& a, bool full_matrices = true);
 /// The singular values alone, descending.

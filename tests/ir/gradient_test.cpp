@@ -257,7 +257,7 @@ TEST(Gradient, DetachStopsIt) {
   EXPECT_EQ(got, f.values[0]);
 }
 
-// The rule of a cube whose value was computed in another way: of (value, x), 3 x² by the node itself.
+// The rule of a cube whose value was computed in another way: of (value, x), by the node itself.
 std::vector<UOp> row_of_cube(const UOp& u, const UOp& g) {
   const UOp over = op2(Op::Div, u, u->src(1));
   return {UOp(), op2(Op::Mul, g, op2(Op::Mul, over, constant(kF64, 3)))};

@@ -287,7 +287,9 @@ void check_gradient(const char* name, Loss loss, const Tensor& at) {
   const Tensor second = weighted(gradient).gradient({leaf})[0];
   const Doubles got = gradient.to_vector<double>(), twice = second.to_vector<double>();
   constexpr double h = 1e-5;
-  const auto first_order = [&](const Tensor& t) { return weighted(loss(t).gradient({t})[0]).item(); };
+  const auto first_order = [&](const Tensor& t) {
+    return weighted(loss(t).gradient({t})[0]).item();
+  };
   for (const size_t i : {size_t(0), size_t(1), x.size() - 2}) {
     const double want = (loss(moved(i, h)).item() - loss(moved(i, -h)).item()) / (2 * h);
     EXPECT_NEAR(got[i], want, 1e-7 * std::max(1.0, std::abs(want))) << name << " " << i;

@@ -29,11 +29,13 @@ Batch::Batch(const char* what, const Tensor& given) {
   m_ = sizes[sizes.size() - 2];
   n_ = sizes[sizes.size() - 1];
   matrices_ = given.reshape({count_, m_, n_});
+  if (!detail::uop(matrices_)->device) matrices_ = stored(matrices_);
 }
 
 Batch Batch::square(const char* what, const Tensor& given) {
   Batch b(what, given);
-  if (b.m_ != b.n_) fail<ShapeError>("{}: matrices of {} are not square", what, text(given.sizes()));
+  if (b.m_ != b.n_)
+    fail<ShapeError>("{}: matrices of {} are not square", what, text(given.sizes()));
   return b;
 }
 
@@ -83,6 +85,11 @@ Tensor with_ones_from(const Tensor& x, int64_t begin) {
   return Tensor::where((i == j) & (i >= begin), 1, x);
 }
 
+Tensor stored(const Tensor& x) {
+  const detail::BuildGuard section;
+  return detail::derive(x, detail::placed(detail::uop(x), x.device()));
+}
+
 Tensor wide(const Tensor& x, int64_t m, int64_t n) { return x.expand({x.size(0), m, n}); }
 
 Tensor ones_on_diagonal(const Tensor& like, int64_t m, int64_t n) {
@@ -110,7 +117,7 @@ Blocks halved_blocks(int64_t n) {
 std::vector<Tensor> marks(const Tensor& like, const Blocks& b) {
   const TensorOptions o{.dtype = like.dtype(), .device = like.device()};
   const Tensor moved = Tensor::ones({1, 1, b.length}, o);
-  std::vector<Tensor> out{Tensor::zeros({1, 1, b.covered()}, o).contiguous()};
+  std::vector<Tensor> out{stored(Tensor::zeros({1, 1, b.covered()}, o))};
   while (int64_t(out.size()) < b.blocks) {
     const Tensor rest = columns(out.back(), b.length, b.covered() - b.length);
     out.push_back(Tensor::cat({rest, moved}, 2).contiguous());

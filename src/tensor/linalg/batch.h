@@ -64,6 +64,9 @@ Tensor rolled_columns(const Tensor& x, int64_t k);
 Tensor padded(const Tensor& x, int64_t m, int64_t n);
 // Ones on the diagonal from element `begin` on.
 Tensor with_ones_from(const Tensor& x, int64_t begin);
+// What is made of numbers alone, in memory on the tensor's device, which such a node does not know
+// by itself.
+Tensor stored(const Tensor& x);
 // As wide as it is said. Values are widened before they are computed with: then no kernel stores
 // them only to be repeated by the next one.
 Tensor wide(const Tensor& x, int64_t m, int64_t n);
@@ -84,8 +87,8 @@ Blocks blocks_of(int64_t n);
 // The same with a power of two as the number of blocks.
 Blocks halved_blocks(int64_t n);
 
-// marks[k], (1, 1, blocks * length): 1 in the places of blocks that were moved to the end by k rolls
-// of `length` elements, else 0. Each is made of the one before, so that all are one kernel.
+// marks[k], (1, 1, blocks * length): 1 in the places of blocks that were moved to the end by k
+// rolls of `length` elements, else 0. Each is made of the one before, so that all are one kernel.
 std::vector<Tensor> marks(const Tensor& like, const Blocks& b);
 
 }  // namespace tuff::linalg

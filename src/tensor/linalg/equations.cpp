@@ -84,8 +84,8 @@ Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, bool left,
   require_fit("solve_triangular", a, b, detail::same(s.a.size(-1), s.b.size(-2)));
   if (is_empty(s.a, s.b)) return s.b;
   const Batch of_a("solve_triangular", s.a), of_b("solve_triangular", s.b);
-  return of_b.placed(
-      triangular_solution(of_a.matrices(), of_b.matrices(), {.upper = upper, .unit = unitriangular}));
+  const Triangle form{.upper = upper, .unit = unitriangular};
+  return of_b.placed(triangular_solution(of_a.matrices(), of_b.matrices(), form));
 }
 
 LeastSquares lstsq(const Tensor& a, const Tensor& b) {

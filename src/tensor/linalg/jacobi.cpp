@@ -66,7 +66,7 @@ Tensor orthonormal(const Tensor& rows) {
 // The rows of the result are the eigenvectors.
 Tensor vectors_of_symmetric(const Tensor& a) {
   const int64_t given = rows_of(a), n = even(given);
-  Tensor x = padded(a, n, n).contiguous(), v = ones_on_diagonal(a, n, n).contiguous();
+  Tensor x = padded(a, n, n).contiguous(), v = stored(ones_on_diagonal(a, n, n));
   for (int64_t step = sweeps_of(n, a.dtype()) * (n - 1); step > 0; step--) {
     const Tensor diagonals =
         Tensor::stack({diagonal_of(x), diagonal_of(x.flip({2}))}, 1);
@@ -99,7 +99,6 @@ Tensor vectors_of(const Tensor& values, const Tensor& vectors, const Tensor& a);
 
 Tensor symmetric(const Tensor& x) { return (x + x.transpose(1, 2)) * 0.5; }
 
-// to_b of a = x b y
 Tensor between(const Tensor& x, const Tensor& b, const Tensor& y) { return x.matmul(b).matmul(y); }
 
 // x / (s_j - s_i), 0 on the diagonal
@@ -157,7 +156,8 @@ Singular values_of_tall(const Tensor& given, bool full) {
   const Tensor s = (rotated * rotated).sum({2}).sqrt().contiguous();
   const Tensor order = detail::stable_order(detail::order_keys(s.neg())).contiguous();
   // The directions of the rows, and where they are 0 what is orthogonal to the others.
-  const auto [v, lengths] = values_of_qr(rows_at(rotated, order).transpose(1, 2).contiguous(), false);
+  const Tensor directions = rows_at(rotated, order).transpose(1, 2).contiguous();
+  const auto [v, lengths] = values_of_qr(directions, false);
   const Tensor sign = Tensor::where(diagonal_of(lengths) < 0, -1, diagonal_of(lengths).ones_like());
   Singular out;
   out.s = (detail::taken(s, order) * scale.squeeze(2)).contiguous();
@@ -235,7 +235,8 @@ Singular singular_of(const Tensor& a, bool full) {
     all.vh = all.u.transpose(1, 2).contiguous();
     all.u = u;
   }
-  Singular out = with_rules({columns(all.u, 0, k).contiguous(), all.s, rows(all.vh, 0, k).contiguous()}, a);
+  const Singular first{columns(all.u, 0, k).contiguous(), all.s, rows(all.vh, 0, k).contiguous()};
+  Singular out = with_rules(first, a);
   if (!full || m == n) return out;
   if (tall) {
     out.u = Tensor::cat({out.u, ruled(columns(all.u, k, m - k).contiguous(), {a}, kFull)}, 2);
@@ -254,7 +255,8 @@ std::pair<Tensor, Tensor> eigh(const Tensor& a, std::string_view uplo) {
   const Tensor given = uplo == "L" ? batch.matrices() : batch.matrices().transpose(1, 2);
   const Tensor lower = given.tril();
   const Tensor x = (lower + given.tril(-1).transpose(1, 2)).contiguous();
-  const Eigen e = batch.n() == 1 ? Eigen{x.reshape({batch.count(), 1}), x.ones_like()} : eigen_of(x);
+  const Eigen e =
+      batch.n() == 1 ? Eigen{x.reshape({batch.count(), 1}), x.ones_like()} : eigen_of(x);
   return {batch.placed(values_of(e.values, e.vectors, x)),
           batch.placed(vectors_of(e.values, e.vectors, x))};
 }

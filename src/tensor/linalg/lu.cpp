@@ -12,9 +12,9 @@ using ir::UOp;
 
 namespace {
 
-// The columns of a panel's state (batch, n, 2 length + 2), one behind the other: the panel; for each
-// row how much of the panel's pivot rows, as they were, has been taken from it; 1 while it
-// was no pivot; at how many steps it was none.
+// The columns of a panel's state (batch, n, 2 length + 2), one behind the other: the panel; for
+// each row how much of the panel's pivot rows, as they were, has been taken from it; 1 while it was
+// no pivot; at how many steps it was none.
 struct Elimination {
   int64_t length;
   int64_t open() const { return 2 * length; }
@@ -161,7 +161,7 @@ Tensor solution(const Tensor& a, const Tensor& b) { return ruled(solved(a, b), {
 
 Tensor inverse_of(const Tensor& a) {
   const int64_t n = rows_of(a);
-  return ruled(solved(a, ones_on_diagonal(a, n, n).contiguous()), {a}, kInverse);
+  return ruled(solved(a, stored(ones_on_diagonal(a, n, n))), {a}, kInverse);
 }
 
 Tensor inv(const Tensor& a) {

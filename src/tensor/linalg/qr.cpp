@@ -98,7 +98,7 @@ Block block_of(const Tensor& s, const Panel& p) {
 // Q of the first rows and columns of the identity: the reflections from the last to the first.
 Tensor product_of(const std::vector<Block>& blocks, const Tensor& like, int64_t m, int64_t k) {
   const int64_t h = columns_of(blocks[0].v), all = h * int64_t(blocks.size());
-  Tensor q = rolled_rows(ones_on_diagonal(like, m, k), all % m).contiguous();
+  Tensor q = stored(rolled_rows(ones_on_diagonal(like, m, k), all % m));
   for (size_t i = blocks.size(); i-- > 0;) {
     const Block& b = blocks[i];
     const Tensor y = b.t.matmul(b.v.transpose(1, 2).matmul(q).contiguous()).contiguous();
@@ -114,7 +114,8 @@ std::pair<Tensor, Tensor> tall(const Tensor& given, bool complete) {
   const int64_t h = b.length, all = b.covered(), height = std::max(m, all), rest = all - h;
   const Tensor scale = magnitude_of(given).contiguous();
   Tensor a = padded(given / scale, height, all).contiguous();
-  Tensor open = Tensor::ones({given.size(0), height, 1}, {.dtype = a.dtype(), .device = a.device()});
+  const TensorOptions like{.dtype = a.dtype(), .device = a.device()};
+  Tensor open = Tensor::ones({given.size(0), height, 1}, like);
   const Tensor nothing = open.zeros_like();
   const std::vector<Tensor> done_columns = marks(a, {h, 1});
   std::vector<Block> blocks;
@@ -137,8 +138,9 @@ std::pair<Tensor, Tensor> tall(const Tensor& given, bool complete) {
     const Tensor left = (others - w.v.matmul(z)).contiguous();
     a = Tensor::cat({left, panel}, 2).contiguous();
   }
-  const Tensor r = part(rolled_rows(a, (height - all % height) % height), 0, complete ? m : n, 0, n);
-  const Tensor q = product_of(blocks, a, height, complete ? m : n);
+  const int64_t k = complete ? m : n;
+  const Tensor r = part(rolled_rows(a, (height - all % height) % height), 0, k, 0, n);
+  const Tensor q = product_of(blocks, a, height, k);
   return {rows(q, 0, m).contiguous(), (r.triu() * scale).contiguous()};
 }
 
@@ -190,8 +192,8 @@ std::vector<UOp> row_of_r(const UOp& u, const UOp& gradient) {
 }
 std::vector<UOp> row_of_complete(const UOp&, const UOp&) {
   fail<Unsupported>(
-      "qr: mode \"complete\" of more rows than columns has no gradient, as the columns that it adds "
-      "to Q are arbitrary: take \"reduced\"");
+      "qr: mode \"complete\" of more rows than columns has no gradient, as the columns that it "
+      "adds to Q are arbitrary: take \"reduced\"");
 }
 constexpr ir::GradientRule kQ{"qr_q", row_of_q}, kR{"qr_r", row_of_r},
     kComplete{"qr_complete", row_of_complete};
@@ -223,7 +225,8 @@ std::pair<Tensor, Tensor> qr(const Tensor& a, std::string_view mode) {
     return {batch.placed(q), batch.placed(rows(batch.matrices(), 0, k))};
   }
   const auto [q, r] = qr_of(batch.matrices(), complete);
-  if (mode == "r") return {Tensor::empty({0}, {.dtype = a.dtype(), .device = a.device()}), batch.placed(r)};
+  if (mode == "r")
+    return {Tensor::empty({0}, {.dtype = a.dtype(), .device = a.device()}), batch.placed(r)};
   return {batch.placed(q), batch.placed(r)};
 }
 

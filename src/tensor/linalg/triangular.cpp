@@ -16,8 +16,8 @@ Tensor inverse_of_short_triangle(const Tensor& t, bool unit) {
   const int64_t n = rows_of(t);
   const Tensor inverses = Tensor::where(ones_on_diagonal(t, n, n) != 0,
                                         unit ? t.ones_like() : 1 / t, t.zeros_like());
-  Tensor x = inverses.contiguous();
-  Tensor block = detail::counter(n, 2, 3, t.device()).contiguous();
+  Tensor x = unit ? stored(inverses) : inverses.contiguous();
+  Tensor block = stored(detail::counter(n, 2, 3, t.device()));
   for (int64_t length = 1; length < n; length *= 2) {
     const Tensor pair = (block >> 1).contiguous();
     const auto down = [](const Tensor& b) { return b.transpose(1, 2); };
