@@ -563,6 +563,33 @@ def transforms():
     ]
 
 
+def linear_algebra():
+    """Well conditioned; squares of vectors, whose signs are arbitrary."""
+    x, tall, wide = floats(2, 3, 3), floats(5, 3), floats(3, 4)
+    apart, positive = (x + 3 * torch.eye(3)).float().double(), (x @ x.mT + torch.eye(3)).float().double()
+    eye = torch.diag(torch.tensor([3.0, 2, 4, -2])).double()
+    four, symmetric = floats(4, 4) * 0.25 + eye, lambda p: (p + p.mT) / 2
+    three, two = floats(2, 3, 2), floats(2, 4)
+    linalg = torch.linalg
+    yield from [
+        ("cholesky", [positive], lambda p: linalg.cholesky(symmetric(p))), ("qr_q", [apart], lambda p: linalg.qr(p)[0]), ("qr_r", [wide], lambda p: linalg.qr(p)[1]),
+        ("solve", [apart, three], linalg.solve), ("solve_triangular", [four, two], lambda p, q: linalg.solve_triangular(p, q, upper=True, left=False)),
+        ("inverse", [apart], linalg.inv), ("det", [four], linalg.det), ("logdet", [positive], torch.logdet), ("slogdet", [four], lambda p: linalg.slogdet(p)[1]),
+        ("slogdet_sign", [four], lambda p: linalg.slogdet(p.detach())[0]), ("eigh_values", [positive], lambda p: linalg.eigvalsh(symmetric(p))),
+        ("eigh_vectors", [four], lambda p: linalg.eigh(symmetric(p))[1] ** 2), ("svd_values", [wide], linalg.svdvals),
+        ("svd_vectors", [tall], lambda p: linalg.svd(p, full_matrices=False)[0] ** 2), ("lstsq", [tall, floats(5, 2)], lambda p, q: linalg.pinv(p) @ q),
+        ("pinverse", [wide], linalg.pinv), ("matrix_power", [x], lambda p: torch.matrix_power(p, 3)), ("newton_schulz", [tall], newton_schulz),
+    ]
+
+
+def newton_schulz(x):
+    x = x.mT / x.norm()
+    for _ in range(3):
+        gram = x @ x.mT
+        x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
+    return x.mT
+
+
 def digits(values):
     """Nine digits; what JSON has no number for as a word, -0 included (a reader may take it for an integer)."""
     words = {"nan": "nan", "inf": "inf", "-inf": "-inf", "-0": "-0"}
@@ -669,7 +696,7 @@ def later_scatter():
 
 GROUPS = (elementwise, movement, reductions, networks, creation, more_movement, indexing, more_elementwise, special, more_reductions, einsums, more_networks)
 # Drawn after all else, so that the operands of the groups above are what they were.
-LATER = (later_elementwise, later_activations, later_products, later_movement, later_reductions, later_losses, later_attention, window_convolutions, window_pools, window_sampling, later_scatter, sorting, running, transforms)
+LATER = (later_elementwise, later_activations, later_products, later_movement, later_reductions, later_losses, later_attention, window_convolutions, window_pools, window_sampling, later_scatter, sorting, running, transforms, linear_algebra)
 
 
 def main():

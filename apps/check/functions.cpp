@@ -255,6 +255,11 @@ bool refuses(const Function& f, DType t) {
                                                  "index_add_along",
                                                  "put_accumulate",
                                                  "index_put_accumulate"};
+  static const std::set<std::string> factorizations = {
+      "cholesky", "qr_q",         "qr_r",        "solve",        "solve_triangular", "inverse",
+      "det",      "logdet",       "slogdet",     "slogdet_sign", "eigh_values",      "eigh_vectors",
+      "lstsq",    "svd_values",   "svd_vectors", "pinverse"};
+  if (factorizations.count(f.name)) return t != DType::F32 && t != DType::F64;
   if (is_float(t)) return false;
   if (!f.only.empty()) return std::find(f.only.begin(), f.only.end(), t) == f.only.end();
   if (t == DType::Bool && no_bools.count(f.name)) return true;
@@ -268,7 +273,7 @@ std::span<const Function> functions() {
     for (const auto part : {elementwise, movement, reductions, networks, functions_with_options,
                             functions_of_math, functions_of_views,
                             functions_of_windows, functions_of_scatter,
-                            functions_of_sorting, functions_of_fft})
+                            functions_of_sorting, functions_of_fft, functions_of_linalg})
       for (Function& f : part()) out.push_back(std::move(f));
     return out;
   }();

@@ -38,6 +38,8 @@ bool refuses(const Function& f, DType t);
 std::vector<Function> functions_with_options();
 // Elementary functions, activations, products.
 std::vector<Function> functions_of_math();
+// Factorizations of matrices, and what is made of them.
+std::vector<Function> functions_of_linalg();
 // Stores by index.
 std::vector<Function> functions_of_scatter();
 // Movement by other names, statistics, losses.

@@ -16,6 +16,7 @@
 #include <tuff/arguments.h>
 #include <tuff/dtype.h>
 #include <tuff/error.h>
+#include <tuff/tensor_linalg.h>
 #include <tuff/tensor_math.h>
 #include <tuff/tensor_products.h>
 #include <tuff/tensor_random.h>
@@ -45,12 +46,14 @@ class Index;
 /// other uses this tensor or one that shares its memory.
 ///
 /// Many of its functions stand in bases by subject: tensor_math.h (elementary functions,
-/// activations), tensor_views.h (movement), tensor_products.h, tensor_statistics.h,
-/// tensor_random.h (draws), tensor_scatter.h (stores by index), tensor_sorting.h (order, selection,
-/// running values), tensor_windows.h (pools, resizing), tensor_writes.h (in place).
+/// activations), tensor_views.h (movement), tensor_products.h, tensor_linalg.h (linear algebra; more
+/// of it is in linalg.h), tensor_statistics.h, tensor_random.h (draws), tensor_scatter.h (stores by
+/// index), tensor_sorting.h (order, selection, running values), tensor_windows.h (pools, resizing),
+/// tensor_writes.h (in place).
 class Tensor : public TensorMath,
                public TensorViews,
                public TensorProducts,
+               public TensorLinalg,
                public TensorStatistics,
                public TensorRandom,
                public TensorSorting,

@@ -75,6 +75,7 @@ PYBIND11_MODULE(_tuff, m) {
   bind_indexing(tensor);
   bind_state(tensor);
   bind_sharing(m, tensor);
+  bind_linalg(m, tensor);
   bind_functions(m);
   bind_jit(m);
   bind_nn(m);

@@ -222,6 +222,11 @@ Grads of_products(const UOp& u, const UOp& g) {
   return {mul(g, others(target, rest, zeros)), mul(at(g), others(value, at(rest), at(zeros)))};
 }
 
+Grads detach_row(const UOp& u, const UOp& g) {
+  const auto* rule = std::get_if<const GradientRule*>(&u->arg);
+  return rule ? (*rule)->row(u, g) : Grads();
+}
+
 Grads scatter_row(const UOp& u, const UOp& g) {
   const auto& arg = u->get<ScatterArg>();
   Grads out = arg.op == Op::Assign ? replaced(u, g)
@@ -243,7 +248,7 @@ constexpr OpTable<Row> kRows{{
     {Op::Flip, flip_row},     {Op::Reduce, reduce_row},   {Op::Contiguous, same},
     {Op::Copy, copy_row},     {Op::Assign, assign_row},   {Op::Trunc, none},
     {Op::Scatter, scatter_row},
-    {Op::Detach, none},       {Op::Bitcast, none},        {Op::CmpLt, none},
+    {Op::Detach, detach_row}, {Op::Bitcast, none},        {Op::CmpLt, none},
     {Op::CmpNe, none},        {Op::CmpEq, none},          {Op::Threefry, none},
 }};
 static_assert(kRows.covers([](Op op) { return takes_floats(op) && row(op).floors & kFloorTensor; }),
@@ -258,8 +263,10 @@ std::vector<bool> on_path(const std::vector<const Node*>& order, std::span<const
     position[n] = i;
     bool reached =
         std::any_of(targets.begin(), targets.end(), [&](const UOp& t) { return t.get() == n; });
-    if (!reached && n->op != Op::Detach) {
-      for (const UOp& s : n->src()) reached = reached || flows[position.at(s.get())];
+    if (!reached) {
+      const size_t first = n->op == Op::Detach ? 1 : 0;
+      for (const UOp& s : n->src().subspan(first))
+        reached = reached || flows[position.at(s.get())];
     }
     flows[i] = reached && is_float(n->dtype);
   }

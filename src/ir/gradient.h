@@ -9,6 +9,17 @@
 
 namespace tuff::ir {
 
+// A gradient in closed form: the arg of a Detach of several sources, whose first is the value and
+// whose others are what it was computed from. The row is as those of ops are: per source (fewer
+// leave out the last ones) the gradient that follows from that of the node, empty where there is
+// none. It makes its result of the node itself and of sources from the second on, so that
+// gradients of gradients work. Equal values are the same object.
+struct GradientRule {
+  const char* name;  // what texts and hashes have of it
+  std::vector<UOp> (*row)(const UOp& u, const UOp& gradient);
+};
+
+
 // d(sum(root * seed))/d(target); seed of root's shape or (). For each target, with target's shape
 // and dtype; an empty UOp where root does not depend on the target. Detach stops it; Assign is
 // looked through to its value... its target's gradient is that of the buffer before. Throws

@@ -261,6 +261,10 @@ Arg Parser::named_arg(std::string_view w) {
   }
   if (w == "matrix") return matrix_arg();
   if (w == "by") return scatter_arg();
+  if (w == "rule") {  // rules are code: what is read from text has no gradient there
+    word("a name");
+    return {};
+  }
   if (w == "on") {
     Placement p;
     while (peek('"')) p.devices.push_back(string());

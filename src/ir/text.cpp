@@ -6,6 +6,8 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "ir/gradient.h"
+
 namespace tuff::ir {
 namespace {
 
@@ -128,6 +130,7 @@ std::string Listing::arg(const Node& n) const {
     std::string operator()(const ScatterArg& v) const {
       return fmt::format("by {} axis {} {}", name(v.op), v.axis, name(v.named));
     }
+    std::string operator()(const GradientRule* v) const { return fmt::format("rule {}", v->name); }
     std::string operator()(const RangeArg& v) const {
       return fmt::format("r {} {}", v.id, name(v.kind));
     }

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "ir/derive.h"
+#include "ir/gradient.h"
 
 namespace tuff::ir {
 namespace {
@@ -49,6 +50,7 @@ struct ArgHash {
   uint64_t operator()(const ScatterArg& v) const {
     return mix(mix(uint64_t(v.op), uint64_t(v.axis)), uint64_t(v.named));
   }
+  uint64_t operator()(const GradientRule* v) const { return hash_text(v->name); }
   uint64_t operator()(const RangeArg& v) const { return mix(uint64_t(v.id), uint64_t(v.kind)); }
   uint64_t operator()(const VariableArg& v) const {
     return mix(mix(hash_text(v.name), uint64_t(v.min)), uint64_t(v.max));

@@ -141,6 +141,8 @@ struct ScatterArg {
   Named named = Named::Any;
   bool operator==(const ScatterArg&) const = default;
 };
+// Who gives a Detach of several sources its gradient (gradient.h). There is one object per rule.
+struct GradientRule;
 struct RangeArg {
   int32_t id;
   AxisKind kind;
@@ -187,7 +189,7 @@ const char* name(MatrixUse use);
 using ArgValue =
     std::variant<std::monostate, int64_t, Scalar, IntVec, Shape, Pairs, ReduceArg, RangeArg,
                  VariableArg, ParamArg, SpecialArg, SharedArg, Placement, Ref<Storage>, MatrixArg,
-                 ScatterArg>;
+                 ScatterArg, const GradientRule*>;
 // A class, so that copying and destroying one is compiled once and not in every source.
 struct Arg : ArgValue {
   using ArgValue::ArgValue;

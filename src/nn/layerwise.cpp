@@ -140,23 +140,6 @@ Muon::Muon(const Groups& groups) : GroupedOptimizer(groups) {
     keep(i, "momentum_buffer", parameters_[i].sizes());
 }
 
-namespace {
-
-// The matrix of the same singular vectors whose singular values are all about 1.
-Tensor orthogonal(const Tensor& m, int64_t steps, double eps) {
-  constexpr double a = 3.4445, b = -4.7750, c = 2.0315;  // Jordan et al., 2024
-  const bool tall = int64_t(m.size(0)) > int64_t(m.size(1));
-  Tensor x = tall ? m.T() : m;
-  x = x / norm(x).clamp(eps);
-  for (int64_t i = 0; i < steps; i++) {
-    const Tensor gram = x.matmul(x.T());
-    x = x * a + (gram * b + gram.matmul(gram) * c).matmul(x);
-  }
-  return tall ? x.T() : x;
-}
-
-}  // namespace
-
 void Muon::update(size_t i, const Tensor& gradient) {
   const Options& o = options(i);
   Tensor &p = parameters_[i], &v = kept(i, 0);
@@ -165,7 +148,10 @@ void Muon::update(size_t i, const Tensor& gradient) {
   put(v, v * o.momentum + g * (1 - o.momentum));
   const Tensor direction = o.nesterov ? g * (1 - o.momentum) + v * o.momentum : v;
   const double wider = double(int64_t(p.size(0))) / double(int64_t(p.size(1)));
-  const Tensor step = orthogonal(direction, o.ns_steps, o.eps) * std::sqrt(std::max(1.0, wider));
+  // The coefficients of Jordan et al., 2024.
+  const Tensor orthogonal =
+      direction.newton_schulz(o.ns_steps, {3.4445, -4.7750, 2.0315}, o.eps);
+  const Tensor step = orthogonal * std::sqrt(std::max(1.0, wider));
   const Tensor kept = o.weight_decay != 0 ? old * (1.0 - rate(i) * o.weight_decay) : old;
   put(p, (kept - rate(i) * step).cast(p.dtype()));
 }

@@ -1,6 +1,7 @@
 // realize: from pending graphs to memory, and memory back into every graph that waited for it.
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <unordered_set>
 #include <utility>
@@ -83,7 +84,11 @@ void tell_known(engine::Buffer& b, const std::optional<engine::Extremes>& known)
 class Realization {
  public:
   void add(TensorImpl& t) {
-    if (realized(t.uop) || !seen_.insert(t.uop.get()).second) return;
+    if (realized(t.uop)) return;
+    // What is made of numbers alone may be wanted on several devices.
+    const bool is_new = t.uop->device ? seen_.insert(t.uop.get()).second
+                                      : numbers_[t.uop].emplace(t.device, UOp()).second;
+    if (!is_new) return;
     impls_.emplace_back(&t);
     roots_.push_back(t.uop);
   }
@@ -100,6 +105,8 @@ class Realization {
   std::vector<Ref<TensorImpl>> impls_, waiting_;
   std::vector<UOp> roots_, replaced_;  // roots_ are of impls_
   std::unordered_set<const ir::Node*> seen_;
+  // Nodes that know no device: the memory of each of those on which they were wanted.
+  ir::UOpMap<std::map<std::string, UOp>> numbers_;
   std::optional<detail::ReplaceGuard> alone_{std::in_place};
 };
 
@@ -123,10 +130,19 @@ void Realization::add_old_versions(const Overwritten& overwritten, const TensorI
   }
 }
 
-// Replaces computed nodes by their memory in every live graph.
+// Replaces computed nodes by their memory in every live graph. A node without a device may be a part
+// of graphs on several: it is replaced where it is all that a tensor is.
 void Realization::substitute_everywhere(const ir::UOpMap<UOp>& map) {
+  std::vector<std::pair<Ref<TensorImpl>, UOp>> of_numbers;
   detail::for_each_live([&](TensorImpl& t) {
     if (realized(t.uop)) return;
+    if (!t.uop->device) {
+      const auto wanted = numbers_.find(t.uop);
+      if (wanted == numbers_.end()) return;
+      const auto memory = wanted->second.find(t.device);
+      if (memory != wanted->second.end()) of_numbers.emplace_back(&t, memory->second);
+      return;
+    }
     waiting_.emplace_back(&t);
     replaced_.push_back(t.uop);
   });
@@ -134,6 +150,7 @@ void Realization::substitute_everywhere(const ir::UOpMap<UOp>& map) {
   for (size_t i = 0; i < waiting_.size(); i++) {
     if (!(mapped[i] == replaced_[i])) waiting_[i]->uop = mapped[i];
   }
+  for (auto& [t, memory] : of_numbers) t->uop = memory;
 }
 
 void Realization::run() {
@@ -156,7 +173,11 @@ void Realization::run() {
       engine::realize(sinks, detail::bound_variables());
   ir::UOpMap<UOp> map;
   for (size_t i = 0; i < buffers.size(); i++) {
-    map.emplace(roots_[i], ir::reshape(ir::buffer(buffers[i]), roots_[i]->shape));
+    UOp memory = ir::reshape(ir::buffer(buffers[i]), roots_[i]->shape);
+    if (roots_[i]->device)
+      map.emplace(roots_[i], std::move(memory));
+    else
+      numbers_[roots_[i]][impls_[i]->device] = std::move(memory);
     tell_known(*buffers[i], known[i]);
   }
   if (!alone_) alone_.emplace();

@@ -12,6 +12,7 @@
 
 #include "ir/gradient.h"
 #include "ir/interpret.h"
+#include "ir/text.h"
 
 namespace tuff::ir {
 namespace {
@@ -254,6 +255,32 @@ TEST(Gradient, DetachStopsIt) {
   EXPECT_FALSE(gradients(square(still), constant(kF64, 1), f.leaves).at(0));
   const std::vector<double> got = gradient_of(f, op2(Op::Mul, still, x));
   EXPECT_EQ(got, f.values[0]);
+}
+
+// The rule of a cube whose value was computed in another way: of (value, x), by the node itself.
+std::vector<UOp> row_of_cube(const UOp& u, const UOp& g) {
+  const UOp over = op2(Op::Div, u, u->src(1));
+  return {UOp(), op2(Op::Mul, g, op2(Op::Mul, over, constant(kF64, 3)))};
+}
+constexpr GradientRule kCube{"cube", row_of_cube};
+
+TEST(Gradient, DetachWithARule) {
+  Fixture f;
+  const UOp x = f.leaf({2}, 1, 2);
+  const UOp value = op2(Op::Mul, op2(Op::Mul, x, x), x);
+  const UOp cube = make(Op::Detach, kF64, {value, x}, &kCube);
+  const std::vector<double> at = f.values[0];
+  const std::vector<double> got = gradient_of(f, reduce(Op::Add, cube, {0}));
+  const UOp first = gradients(reduce(Op::Add, cube, {0}), constant(kF64, 1), f.leaves).at(0);
+  const std::vector<double> second = gradient_of(f, reduce(Op::Add, first, {0}));
+  for (size_t i = 0; i < at.size(); i++) {
+    EXPECT_NEAR(got[i], 3 * at[i] * at[i], 1e-12);
+    EXPECT_NEAR(second[i], 6 * at[i], 1e-12);
+  }
+  EXPECT_EQ(make(Op::Detach, kF64, {value, x}, &kCube), cube);
+  const std::string text = to_text(cube);
+  EXPECT_NE(text.find("detach{rule cube}"), std::string::npos) << text;
+  EXPECT_EQ(parse_text(text).at(0)->src_count, 2u);
 }
 
 TEST(Gradient, NoDependenceIsAnEmptyNode) {

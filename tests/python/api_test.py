@@ -8,10 +8,12 @@ import unittest
 import tuff
 
 FOLDER = pathlib.Path(sys.argv[1])
-BASES = {"TensorMath": "Tensor", "TensorViews": "Tensor", "TensorProducts": "Tensor", "TensorStatistics": "Tensor",
+BASES = {"TensorMath": "Tensor", "TensorViews": "Tensor", "TensorProducts": "Tensor", "TensorLinalg": "Tensor",
+         "TensorStatistics": "Tensor",
          "TensorScatter": "Tensor", "TensorSorting": "Tensor", "TensorWindows": "Tensor", "TensorWrites": "Tensor",
          "TensorRandom": "Tensor"}
 HEADERS = {"tensor.h": tuff, "tensor_math.h": tuff, "tensor_views.h": tuff, "tensor_products.h": tuff,
+           "tensor_linalg.h": tuff, "linalg.h": tuff.linalg,
            "tensor_statistics.h": tuff, "tensor_scatter.h": tuff, "tensor_sorting.h": tuff, "tensor_windows.h": tuff,
            "tensor_writes.h": tuff, "tensor_random.h": tuff, "fft.h": tuff.fft, "jit.h": tuff, "io.h": tuff, "dtype.h": tuff,
            "module.h": tuff.nn, "layers.h": tuff.nn, "window_layers.h": tuff.nn, "recurrent.h": tuff.nn, "transformer.h": tuff.nn,

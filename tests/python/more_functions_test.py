@@ -258,7 +258,18 @@ SCATTER = entries(
     both("masked_scatter", lambda x, f, m, y: f(m, y), lambda x, m, y: (np.putmask(x := x.copy(), m, 0), np.place(x, m, y.ravel()), x)[2], X, A > 1, Y),
     {"take_along_dim": [([X, PLACES.T[:3, :1]], lambda x, i: x.take_along_dim(i, 1), lambda x, i: np.take_along_axis(x, i, 1))]},
 )
-CASES = entries(ELEMENTARY, ACTIVATIONS, MOVEMENT, PRODUCTS, STATISTICS, SORTING, LOSSES, WRITES, SCATTER)
+MATRIX = np.array([[4, 1, 0.5], [1, 3, -0.25], [0.5, -0.25, 2]], np.float32)
+LINALG = {
+    "cholesky": [([MATRIX], lambda x: x.cholesky(), np.linalg.cholesky), ([MATRIX], lambda x: x.cholesky(upper=True), lambda x: np.linalg.cholesky(x).T)],
+    "qr": [([MATRIX], lambda x: x.qr()[1].abs(), lambda x: np.abs(np.linalg.qr(x)[1])), ([MATRIX[:, :2]], lambda x: x.qr("complete")[0] @ x.qr("complete")[1], lambda x: x)],
+    "svd": [([MATRIX[:2]], lambda x: x.svd()[1], lambda x: np.linalg.svd(x)[1]), ([MATRIX[:2]], lambda x: x.svd(full_matrices=False)[2].abs(), lambda x: np.abs(np.linalg.svd(x, full_matrices=False)[2]))],
+    "det": [([MATRIX], lambda x: x.det(), np.linalg.det)], "logdet": [([MATRIX], lambda x: x.logdet(), lambda x: np.log(np.linalg.det(x)))],
+    "slogdet": [([-MATRIX], lambda x: x.slogdet()[0], lambda x: np.linalg.slogdet(x)[0]), ([-MATRIX], lambda x: x.slogdet()[1], lambda x: np.linalg.slogdet(x)[1])],
+    "inverse": [([MATRIX], lambda x: x.inverse(), np.linalg.inv)], "pinverse": [([MATRIX[:2]], lambda x: x.pinverse(), np.linalg.pinv)],
+    "matrix_power": [([MATRIX], lambda x: x.matrix_power(3), lambda x: np.linalg.matrix_power(x, 3))],
+    "newton_schulz": [([MATRIX], lambda x: x.newton_schulz(12, params=(1.5, -0.5)), lambda x: np.eye(3))],
+}
+CASES = entries(LINALG, ELEMENTARY, ACTIVATIONS, MOVEMENT, PRODUCTS, STATISTICS, SORTING, LOSSES, WRITES, SCATTER)
 
 
 class MoreFunctions(unittest.TestCase):
@@ -273,6 +284,27 @@ class MoreFunctions(unittest.TestCase):
                 with self.subTest(name):
                     got = run(*[tuff.tensor(a) for a in arrays])
                     self.same(got, expected(*[a.astype(np.float64) if a.dtype == np.float32 else a for a in arrays]), name)
+
+    def test_linalg(self):
+        a, b, l, np_l = tuff.tensor(MATRIX), tuff.tensor(MATRIX[:, :2]), tuff.linalg, np.linalg
+        wide, narrow = MATRIX.astype(np.float64), MATRIX[:, :2].astype(np.float64)
+        self.same(l.solve(a, b), np_l.solve(wide, narrow), "solve")
+        self.same(l.solve_triangular(a, b, upper=True), np_l.solve(np.triu(wide), narrow), "triangular")
+        values, vectors = l.eigh(a)
+        self.same(values, np_l.eigvalsh(wide), "eigh")
+        self.same((vectors * values) @ vectors.T, wide, "eigh")
+        found = l.lstsq(b, a[:, :1])
+        want = np_l.lstsq(narrow, wide[:, :1], None)
+        self.same(found.solution, want[0], "lstsq")
+        self.same(found.residuals, want[1], "lstsq")
+        self.same(l.matrix_rank(a), np.int64(3), "rank")
+        self.same(l.multi_dot([b.T, a, b]), np_l.multi_dot([narrow.T, wide, narrow]), "multi_dot")
+        for order in (None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf):
+            self.same(l.norm(a, order), np_l.norm(wide, order), f"norm {order}")
+            self.same(l.cond(a, order), np_l.cond(wide, order), f"cond {order}")
+        self.same(l.vector_norm(a, 3, dim=1), np_l.norm(wide, 3, 1), "vector_norm")
+        with self.assertRaisesRegex(tuff.InvalidArgument, "cast it to float32 or float64"):
+            l.inv(a.cast("float16"))
 
     def test_parts_of_given_sizes(self):
         parts = tuff.tensor(X).split([1, 4], 1)

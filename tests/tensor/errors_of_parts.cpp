@@ -1,7 +1,7 @@
 // Rows for the functions of Tensor's bases and the losses.
 #include <cmath>
 
-#include <tuff/tensor.h>
+#include <tuff/linalg.h>
 #include "tensor/errors_table.h"
 
 namespace tuff::test {
@@ -11,6 +11,44 @@ namespace {
 Tensor floats(const Sizes& s) { return Tensor::empty(s, {.device = "CPU"}); }
 Tensor ints(const Sizes& s) { return Tensor::empty(s, {DType::I32, "CPU"}); }
 Tensor elsewhere(const Sizes& s) { return Tensor::empty(s, {.device = "NULL"}); }
+
+const std::vector<Wrong> kLinalg = {
+    {"cholesky", "ShapeError", "cholesky: matrices of (2, 3) are not square",
+     [] { floats({2, 3}).cholesky(); }},
+    {"cholesky dtype", "InvalidArgument", "cholesky: the tensor is int32: cast it",
+     [] { ints({2, 2}).cholesky(); }},
+    {"qr", "ShapeError", "qr: (3,) is no matrix", [] { floats({3}).qr(); }},
+    {"qr mode", "InvalidArgument", "mode is \"some\"", [] { floats({3, 3}).qr("some"); }},
+    {"qr gradient", "Unsupported", "take \"reduced\"",
+     [] {
+       const Tensor x = floats({3, 2});
+       x.qr("complete").first.sum().gradient({x});
+     }},
+    {"svd", "ShapeError", "svd: () is no matrix", [] { floats({}).svd(); }},
+    {"svd gradient", "Unsupported", "take full_matrices false",
+     [] {
+       const Tensor x = floats({3, 2});
+       std::get<0>(x.svd()).sum().gradient({x});
+     }},
+    {"det", "ShapeError", "det: matrices of (3, 1) are not square", [] { floats({3, 1}).det(); }},
+    {"logdet", "ShapeError", "not square", [] { floats({3, 1}).logdet(); }},
+    {"slogdet", "ShapeError", "slogdet: matrices", [] { floats({3, 1}).slogdet(); }},
+    {"inverse", "ShapeError", "inv: matrices of (4, 3, 1)", [] { floats({4, 3, 1}).inverse(); }},
+    {"pinverse", "InvalidArgument", "pinv: rtol is -1", [] { floats({3, 1}).pinverse(-1); }},
+    {"matrix_power", "ShapeError", "(3,) are not square", [] { floats({3}).matrix_power(2); }},
+    {"newton_schulz", "ShapeError", "(3,) is no matrix", [] { floats({3}).newton_schulz(); }},
+    {"newton_schulz steps", "InvalidArgument", "-1 steps",
+     [] { floats({3, 3}).newton_schulz(-1); }},
+    {"solve", "ShapeError", "solve: (3, 1) does not fit a of (2, 2)",
+     [] { linalg::solve(floats({2, 2}), floats({3, 1})); }},
+    {"solve device", "InvalidArgument", "NULL",
+     [] { linalg::solve(floats({2, 2}), elsewhere({2, 1})); }},
+    {"eigh", "InvalidArgument", "uplo is \"X\"", [] { linalg::eigh(floats({2, 2}), "X"); }},
+    {"lstsq", "ShapeError", "does not fit", [] { linalg::lstsq(floats({3, 2}), floats({2, 1})); }},
+    {"matrix_norm", "InvalidArgument", "order is 3",
+     [] { linalg::matrix_norm(floats({2, 2}), 3); }},
+    {"multi_dot", "InvalidArgument", "at least 2", [] { linalg::multi_dot({floats({2, 2})}); }},
+};
 
 const std::vector<Wrong> kMath = {
     {"atan2", "ShapeError", "atan2: shapes (2,) and (3,)", [] { floats({2}).atan2(floats({3})); }},
@@ -384,7 +422,7 @@ const std::vector<Wrong> kUndefined = {
 
 std::vector<const Wrong*> wrong_rows_of_parts() {
   std::vector<const Wrong*> out;
-  for (const std::vector<Wrong>* t : {&parts::kMath, &parts::kViews, &parts::kStatistics,
+  for (const std::vector<Wrong>* t : {&parts::kLinalg, &parts::kMath, &parts::kViews, &parts::kStatistics,
       &parts::kSorting, &parts::kLater, &parts::kScatter, &parts::kUndefined}) {
     for (const Wrong& w : *t) out.push_back(&w);
   }

@@ -64,8 +64,8 @@ std::set<std::string> public_functions(const std::string& path) {
 // Of class Tensor and its bases.
 std::set<std::string> public_functions() {
   std::set<std::string> names;
-  for (const char* part : {"", "_math", "_views", "_products", "_random", "_statistics", "_scatter",
-                           "_sorting", "_windows", "_writes"})
+  for (const char* part : {"", "_math", "_views", "_products", "_linalg", "_random", "_statistics",
+                           "_scatter", "_sorting", "_windows", "_writes"})
     names.merge(public_functions("include/tuff/tensor" + std::string(part) + ".h"));
   return names;
 }
@@ -92,6 +92,7 @@ TEST(TensorErrors, EveryPublicFunctionIsCalledByATestOfValues) {
   std::string tests;
   for (const char* file :
        {"apps/check/functions.cpp", "apps/check/functions_math.cpp",
+        "apps/check/functions_linalg.cpp",
         "apps/check/functions_options.cpp", "apps/check/functions_views.cpp",
         "apps/check/functions_windows.cpp", "apps/check/functions_fft.cpp",
         "tests/tensor/draws_test.cpp",

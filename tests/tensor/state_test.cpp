@@ -111,6 +111,18 @@ TEST_P(Assign, EqualTensorsAreNotWrittenTogether) {
   EXPECT_EQ(z.to_vector<float>(), (Floats{2, 4}));
 }
 
+TEST_P(Assign, NumbersComputedOnOneDeviceTakeNoPlaceInGraphsOfAnother) {
+  const Tensor x = from({1, 2, 3, 4}, {2, 2});
+  Tensor eye = Tensor::eye(2, {DType::F32, "CPU"}), here = Tensor::eye(2, on());
+  const Tensor product = here.matmul(x).contiguous() + here;
+  Tensor::realize({eye, here});
+  EXPECT_EQ(eye.to_vector<float>(), (Floats{1, 0, 0, 1}));
+  EXPECT_EQ(here.to_vector<float>(), (Floats{1, 0, 0, 1}));
+  eye.assign(eye + 1);
+  EXPECT_EQ(product.to_vector<float>(), (Floats{2, 2, 3, 5}));
+  EXPECT_EQ(eye.to_vector<float>(), (Floats{2, 1, 1, 2}));
+}
+
 TEST_P(Assign, ReshapedTensorsKeepTheOldContents) {
   Tensor x = from({1, 2, 3, 4}, {4});
   const Tensor before = x.reshape({2, 2});
