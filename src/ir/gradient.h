@@ -1,4 +1,5 @@
-// Gradients as a graph transform: one row per op (gradient.cpp). Gradients of gradients work, since
+// Gradients as a graph transform: one row per op (gradient.cpp), and a
+// walk (gradient_walk.cpp). Gradients of gradients work, since
 // the result is made of ordinary tensor-floor ops. Called by tensor's backward and gradient.
 #pragma once
 

@@ -13,6 +13,7 @@ BASES = {"TensorMath": "Tensor", "TensorViews": "Tensor", "TensorProducts": "Ten
 HEADERS = {"tensor.h": tuff, "tensor_math.h": tuff, "tensor_views.h": tuff, "tensor_products.h": tuff,
            "tensor_statistics.h": tuff, "tensor_scatter.h": tuff, "tensor_sorting.h": tuff, "tensor_windows.h": tuff,
            "tensor_writes.h": tuff, "jit.h": tuff, "io.h": tuff, "dtype.h": tuff,
+           "autograd.h": tuff.autograd, "autocast.h": tuff.amp,
            "module.h": tuff.nn, "layers.h": tuff.nn, "window_layers.h": tuff.nn, "recurrent.h": tuff.nn, "transformer.h": tuff.nn,
            "optimizer.h": tuff.optim, "optim.h": tuff.optim, "schedules.h": tuff.optim}
 # Name in C++, or its class -> why there is none of that name in Python, or what takes its place.
@@ -35,6 +36,9 @@ REASONS = {
     "padding_of": "of the pads' constructors",
     "UniqueElements": "unique() gives what is asked for, as a tuple",
     "Index": "x[...] takes Python's own indices",
+    "Function": "Function.forward, backward and apply",
+    "Derivatives": "a pair",
+    "Autocast": "autocast",
     "JitOptions": "keyword arguments of Jit and jit",
     "Jit.graph": "the queue's graph, for measuring in C++",
     "TensorDict.size": "len(d)",
