@@ -46,5 +46,7 @@ std::vector<Function> functions_of_views();
 std::vector<Function> functions_of_windows();
 // Order, selection, search, running values.
 std::vector<Function> functions_of_sorting();
+// Gradients of users, and what is computed again.
+std::vector<Function> functions_of_autograd();
 
 }  // namespace tuff::check

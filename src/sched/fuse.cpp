@@ -479,7 +479,7 @@ class Planner {
     std::vector<uint32_t> out;
     // The target is what they write; that of a Scatter is stored there by another call.
     const size_t first = node(i).op == Op::Assign || node(i).op == Op::Scatter ? 1 : 0;
-    for (size_t k = first; k < node(i).src_count; k++) {
+    for (size_t k = first; k < p_.sources(i).size(); k++) {
       const uint32_t b = p_.base(source(i, k));
       if (node(b).is_const() || node(b).op == Op::Variable || node(b).op == Op::Iota) continue;
       std::vector<uint32_t> merged;
