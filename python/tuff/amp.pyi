@@ -1,8 +1,9 @@
 """Types of tuff.amp."""
 from typing import Any, Callable
 
-from . import DType, DTypeLike
-from .optim import GradScaler as GradScaler
+from . import DType, DTypeLike, optim
+
+GradScaler = optim.GradScaler
 
 
 class autocast:

@@ -3,7 +3,9 @@ from . import _tuff
 
 
 class FunctionContext:
-    """What forward() leaves for backward(): saved tensors, and any attribute that it sets."""
+    """What forward() leaves for backward(): saved tensors, and any attribute that it sets. needs_input_grad says of
+    each argument whether it is a tensor of floats."""
+    needs_input_grad: tuple[bool, ...]
 
     def __init__(self, needs_input_grad):
         self.needs_input_grad = needs_input_grad
