@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include <tuff/tensor.h>
@@ -71,8 +72,9 @@ Derivatives vjp(const TensorsFunction& f, const Tensors& inputs, const Tensors& 
 /// f(inputs), and the Jacobian matrix times v, which has the inputs' shapes: how the outputs change
 /// with inputs that move along v. By the gradient of vjp() in its v, which is linear in it.
 Derivatives jvp(const TensorsFunction& f, const Tensors& inputs, const Tensors& v);
-/// The derivatives of every element of f(x) by every element of x: f(x)'s extents, then x's. A
-/// vjp() for each element of f(x), side by side in one graph.
+/// The derivatives of every element of f(x) by every element of x: f(x)'s extents, then x's. One
+/// vjp() of as many v as f(x) has elements, by vmap(): what it computes on the way has that many
+/// times the room.
 Tensor jacrev(const TensorFunction& f, const Tensor& x);
 /// The same by each of several inputs.
 Tensors jacrev(const std::function<Tensor(const Tensors&)>& f, const Tensors& inputs);
@@ -80,6 +82,17 @@ Tensors jacrev(const std::function<Tensor(const Tensors&)>& f, const Tensors& in
 Tensor hessian(const TensorFunction& f, const Tensor& x);
 
 }  // namespace autograd
+
+/// The function that computes f for every slice of its arguments along an axis, side by side: f is
+/// called once, with tensors that stand for a slice each, and the graph that it builds gets another
+/// axis (no loop). in_dims: per argument the axis, or none for one that is the same for all slices;
+/// axis 0 of all if none are given. Results have the slices along out_dim. Random numbers in f are
+/// the same for all slices. f must not read values or write memory that depends on its arguments.
+/// The function throws InvalidArgument if no argument is sliced, ShapeError for different numbers
+/// of slices.
+TensorsFunction vmap(TensorsFunction f, std::vector<std::optional<int64_t>> in_dims = {},
+                     int64_t out_dim = 0);
+TensorFunction vmap(TensorFunction f, int64_t in_dim = 0, int64_t out_dim = 0);
 
 /// f(arguments). For gradients, what f computes between its arguments and its results is not kept
 /// but computed again, once the gradients of its results are there: of a chain of such functions

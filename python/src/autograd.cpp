@@ -89,6 +89,11 @@ void bind_autograd(py::module_& m) {
       },
       arg("function"), arg("x"), "What tuff.autograd.hessian calls.");
   m.def(
+      "vmap_of",
+      [](const py::function& f, const Tensors& x, std::vector<std::optional<int64_t>> in_dims,
+         int64_t out_dim) { return vmap(of_tensors(f), std::move(in_dims), out_dim)(x); },
+      arg("function"), arg("arguments"), arg("in_dims"), arg("out_dim"), "What tuff.vmap calls.");
+  m.def(
       "autocast_dtype",
       [] {
         const DType t = autocast_dtype();

@@ -1,4 +1,6 @@
 """Functions with gradients of their own, activations that are computed again, and gradients of functions."""
+import functools as _functools
+
 from . import _tuff
 
 
@@ -145,8 +147,8 @@ def jvp(function, inputs, v):
 
 def jacrev(function, inputs):
     """The derivatives of every element of function(inputs), one tensor, by every element of the inputs: the
-    output's extents, then the input's; a tuple for a tuple of inputs. A vjp() for each element of the output, side
-    by side in one graph."""
+    output's extents, then the input's; a tuple for a tuple of inputs. One vjp() of as many v as the output has
+    elements, by vmap(): what it computes on the way has that many times the room."""
     given, one = _listed("jacrev", inputs)
     return _unlisted(_tuff.jacrev_of(lambda x: function(*x), given), one)
 
@@ -154,3 +156,22 @@ def jacrev(function, inputs):
 def hessian(function, x):
     """The second derivatives of a function of one element: x's extents twice."""
     return _tuff.hessian_of(function, x)
+
+
+def vmap(function, in_dims=0, out_dims=0):
+    """The function that computes `function` for every slice of its tensors along an axis, side by side: function is
+    called once, with tensors that stand for a slice each, and the graph that it builds gets another axis (no loop).
+    in_dims: the axis, or one per argument, None for those that are the same for all slices; results have the slices
+    along out_dims. Random numbers are the same for all slices. The function must not read values or write memory
+    that depends on its arguments."""
+    @_functools.wraps(function)
+    def mapped(*args, **kwargs):
+        dims = tuple(in_dims) if isinstance(in_dims, (tuple, list)) else tuple(
+            in_dims if isinstance(a, _tuff.Tensor) else None for a in args)
+        if len(dims) != len(args):
+            raise _tuff.InvalidArgument(f"vmap: {len(dims)} in_dims for {len(args)} arguments")
+        tensors, call = _with_places(args)
+        traced, single = _traced("vmap", lambda *a: function(*a, **kwargs), call)
+        results = _tuff.vmap_of(traced, tensors, [d for d, a in zip(dims, args) if isinstance(a, _tuff.Tensor)], out_dims)
+        return _unlisted(results, single())
+    return mapped

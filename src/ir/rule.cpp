@@ -12,10 +12,13 @@ namespace {
 // that no rule has yet has a slot of its own above kUnique.
 constexpr int32_t kFirst = 1 << 20, kUnique = 1 << 30;
 
+UOp place(int32_t slot, DType t, const Shape& shape, const std::string& device) {
+  const UOp one = param(slot, t, 1, device);
+  const Shape ones(shape.size(), Dim(1));
+  return make(Op::Detach, t, {expand(reshape(one, ones), shape)});
+}
 UOp place(int32_t slot, const UOp& value) {
-  const UOp one = param(slot, value->dtype, 1, device_of(value));
-  const Shape ones(value->shape.size(), Dim(1));
-  return make(Op::Detach, value->dtype, {expand(reshape(one, ones), value->shape)});
+  return place(slot, value->dtype, value->shape, device_of(value));
 }
 
 // A Rule's places have slots that no Rule below it has: what is put in their place is put in no
@@ -37,9 +40,22 @@ int32_t free_slot(const RuleParts& parts) {
 
 }  // namespace
 
-UOp place_like(const UOp& value) {
+UOp place_like(const UOp& value) { return place_of(value->dtype, value->shape, device_of(value)); }
+UOp place_of(DType t, const Shape& shape, const std::string& device) {
   static std::atomic<int32_t> next{0};
-  return place(kUnique + (next.fetch_add(1) & (kUnique - 1)), value);
+  return place(kUnique + (next.fetch_add(1) & (kUnique - 1)), t, shape, device);
+}
+
+RuleParts parts_of(const Node& rule) {
+  const auto& arg = rule.get<IntVec>();
+  const auto values = rule.src().first(size_t(arg[0])), arguments = arguments_of(rule),
+             gradients = rule.src().last(arg.size() - 3);
+  RuleParts out{{values.begin(), values.end()}, {arguments.begin(), arguments.end()}, {}, {}};
+  for (size_t i = 0; i < values.size(); i++)
+    out.places.push_back(place(int32_t(arg[2] + int64_t(i)), values[i]));
+  out.gradients.resize(arguments.size());
+  for (size_t k = 0; k < gradients.size(); k++) out.gradients[size_t(arg[k + 3])] = gradients[k];
+  return out;
 }
 
 std::vector<UOp> ruled(const RuleParts& parts) {

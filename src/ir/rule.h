@@ -7,20 +7,24 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "ir/uop.h"
 
 namespace tuff::ir {
 
-// What stands for the gradient of a value while a rule is made: no other place is equal to it.
+// What stands for a value like this one, its gradient say, while a graph is made: no other place is
+// equal to it.
 UOp place_like(const UOp& value);
+UOp place_of(DType t, const Shape& shape, const std::string& device);
 
 struct RuleParts {
   std::vector<UOp> values, arguments;
   std::vector<UOp> places;     // of the values' gradients, in their order
   std::vector<UOp> gradients;  // per argument; empty where there is none
 };
+RuleParts parts_of(const Node& rule);
 // Ruled nodes, one per value. Gradients have their argument's shape.
 std::vector<UOp> ruled(const RuleParts& parts);
 

@@ -10,7 +10,7 @@
 #include "sched/prepare.h"
 #include "sched/rangeify.h"
 #include "sched/root_graph.h"
-#include "sched/scattered_sum.h"
+#include "sched/scatter_parts.h"
 
 namespace tuff::sched {
 
@@ -269,7 +269,7 @@ class Linearizer {
       spec.part_step = PartStep::All;
       if (s == chain[0] && node(s).get<ScatterArg>().named != Named::All) add(spec);
       spec.part_step = PartStep::ByIndex;
-      for (const OrderedStep& step : ordered_steps(s)) {
+      for (const OrderedStep& step : ordered_steps(node(s), target_of_(plan_.device_of(s)))) {
         spec.ordered = step;
         add(spec);
       }
@@ -277,26 +277,6 @@ class Linearizer {
     const bool any = std::ranges::any_of(out, &Draft::in_place);
     for (Draft& d : out) d.in_place = any;
     return conflict ? std::nullopt : std::optional(std::move(out));
-  }
-
-  // So many iterations in one kernel as a device makes, so many owners as fill it.
-  std::vector<OrderedStep> ordered_steps(uint32_t r) const {
-    const auto& arg = node(r).get<ScatterArg>();
-    const Shape& value = node(r).src(1)->shape;
-    const Dim &n = value[size_t(arg.axis)], &extent = node(r).shape[size_t(arg.axis)];
-    const Target& t = target_of_(plan_.device_of(r));
-    if (arg.named != Named::Any) return {{1, 0, n}};
-    const int64_t beside = std::max<int64_t>(element_count(value) / std::max<int64_t>(n.max(), 1), 1);
-    int64_t owners = t.has_local ? std::clamp<int64_t>(walkers(t) / beside, 1, extent.max()) : 1;
-    // As many as have an element.
-    const int64_t run = (extent.max() + owners - 1) / owners;
-    owners = (extent.max() + run - 1) / run;
-    const int64_t most = int64_t(t.max_loop_trips) / 2;
-    if (most == 0 || !n.is_const()) return {{owners, 0, n}};
-    std::vector<OrderedStep> out;
-    for (int64_t i = 0; i < n.value(); i += most)
-      out.push_back({owners, i, std::min(most, n.value() - i)});
-    return out;
   }
 
   void form_kernel(uint32_t r, Draft& d, bool in_place) {

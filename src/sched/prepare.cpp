@@ -288,8 +288,9 @@ Prepared prepare(std::span<const UOp> sinks, const TargetOf& target_of, const St
   const std::vector<UOp> values = values_alone(sinks);
   if (has_place(values))
     fail<InvalidArgument>(
-        "a gradient is read that is not there yet: backward() of a Function is called once, with "
-        "tensors that stand for gradients: compute with them and return what is computed");
+        "a tensor is read that stands for others: backward() of a Function is called once, with "
+        "stand-ins for gradients, and a function of vmap with one for all slices: compute with them "
+        "and return what is computed");
   return Preparer(values, target_of, steps).run(values);
 }
 

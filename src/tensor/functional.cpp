@@ -58,23 +58,20 @@ Tensors called(const TensorsFunction& f, const Tensors& inputs) {
   return f(inputs);
 }
 
-// The gradients of each element of y by x, the elements first.
+// The gradients of each element of y by x, the elements first: those of one v, for all that have a
+// single 1.
 Tensors of_each_element(const Tensor& y, const Tensors& by) {
   detail::require_numbers("jacrev", y.sizes());
   const int64_t n = y.numel();
-  std::vector<Tensors> rows(by.size());
-  const Tensor number = Tensor::arange(0, n, 1, {DType::I32, y.device()});
-  for (int64_t i = 0; i < n; i++) {
-    const Tensor seed = (number == i).cast(y.dtype()).reshape(y.sizes());
-    const Tensors own = summed_gradients({y}, {seed}, by);
-    for (size_t k = 0; k < by.size(); k++) rows[k].push_back(own[k]);
-  }
-  Tensors out;
+  const Tensor v = detail::stand_in(y.dtype(), y.sizes(), y.device());
+  Sizes all = y.sizes();
+  all.insert(all.begin(), n);
+  const Tensor ones = Tensor::eye(n, {y.dtype(), y.device()}).reshape(all);
+  Tensors out = detail::batched(summed_gradients({y}, {v}, by), n, {{v, ones}});
   for (size_t k = 0; k < by.size(); k++) {
-    Sizes all = y.sizes(), own = by[k].sizes();
-    all.insert(all.end(), own.begin(), own.end());
-    out.push_back(n == 0 ? Tensor::zeros(all, {by[k].dtype(), y.device()})
-                         : Tensor::stack(rows[k]).reshape(all));
+    Sizes sizes = y.sizes(), own = by[k].sizes();
+    sizes.insert(sizes.end(), own.begin(), own.end());
+    out[k] = out[k].reshape(sizes);
   }
   return out;
 }

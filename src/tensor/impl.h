@@ -206,6 +206,11 @@ Tensor pick(const Tensor& hit, const Tensor& x, const Axes& dims);
 // while gradients are off as well.
 Tensor adjoint(const Sizes& sizes, const Tensor& gradient,
                const std::function<Tensor(const Tensor&)>& linear);
+// A tensor without a value, equal to no other; and tensors computed for `count` values of such ones,
+// which have an axis of that extent in front.
+Tensor stand_in(DType t, const Sizes& sizes, const std::string& device);
+std::vector<Tensor> batched(const std::vector<Tensor>& results, const Size& count,
+                            const std::vector<std::pair<Tensor, Tensor>>& values);
 void require_integers(const char* what, const Tensor& index);
 // log(1 + e) for e in 0..1, accurate for small e, with an accurate gradient.
 Tensor log1p_of_unit(const Tensor& e);

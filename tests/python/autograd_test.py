@@ -68,7 +68,7 @@ class Functions(unittest.TestCase):
                                function(lambda ctx, x: x * 1, lambda ctx, g: (g, g)), x)
         self.assertRaises(tuff.ShapeError, function(lambda ctx, x: x * 1, lambda ctx, g: g[0]), x)
         self.assertRaisesRegex(ValueError, "gives int", function(lambda ctx, x: 3, lambda ctx, g: g), x)
-        self.assertRaisesRegex(ValueError, "a gradient is read that is not there yet",
+        self.assertRaisesRegex(ValueError, "a tensor is read that stands for others",
                                function(lambda ctx, x: x * 1, lambda ctx, g: g * g.sum().item()), x)
         self.assertRaises(ZeroDivisionError, function(lambda ctx, x: x * 1, lambda ctx, g: g * (1 / 0)), x)
         self.assertRaises(NotImplementedError, autograd.Function.apply, x)
@@ -151,6 +151,20 @@ class Derivatives(unittest.TestCase):
         self.assertEqual((jx.tolist(), jw.tolist()), ([[3, 0], [0, 5]], [[1, 0], [0, 2]]))
         self.assertEqual(autograd.hessian(lambda x: x[0] * x[0] * x[1], x).tolist(), [[4, 2], [2, 0]])
         self.assertRaises(tuff.ShapeError, autograd.hessian, lambda x: x, x)
+
+
+class Vmap(unittest.TestCase):
+    def test_slices(self):
+        x, w = tuff.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), tuff.tensor([10.0, 100.0])
+        self.assertEqual(tuff.vmap(lambda v, w: (v * w).sum(), (0, None))(x, w).tolist(), [210, 430, 650])
+        self.assertEqual(tuff.vmap(lambda v, n: v * n)(x, 2).tolist(), [[2, 4], [6, 8], [10, 12]])
+        a, b = tuff.vmap(lambda v: (v.flip(), v.max()), 1, -1)(x)
+        self.assertEqual((a.tolist(), b.tolist()), ([[5, 6], [3, 4], [1, 2]], [5, 6]))
+        gradients = tuff.vmap(lambda v: (v ** 3).sum().gradient([v])[0])(x)
+        self.assertEqual(gradients.tolist(), [[3, 12], [27, 48], [75, 108]])
+        self.assertRaises(ValueError, tuff.vmap(lambda v: v, None), x)
+        self.assertRaises(ValueError, tuff.vmap(lambda v: v, (0, 0)), x)
+        self.assertRaisesRegex(ValueError, "a tensor is read that stands for others", tuff.vmap(lambda v: v * v[0].item()), x)
 
 
 class Autocast(unittest.TestCase):

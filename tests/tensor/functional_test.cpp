@@ -1,5 +1,5 @@
-// vjp, jvp, jacrev and hessian against closed forms and finite differences; and which functions
-// Autocast narrows and widens.
+// vjp, jvp, jacrev and hessian against closed forms and finite differences; vmap against a loop; and
+// which functions Autocast narrows and widens.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,6 +11,8 @@
 namespace tuff::test {
 namespace {
 
+using autograd::Function;
+using autograd::FunctionContext;
 using autograd::hessian;
 using autograd::jacrev;
 using autograd::jvp;
@@ -109,6 +111,78 @@ TEST(Functional, WhatDoesNotFitIsNamed) {
   EXPECT_THROW(vjp(f, {vector(kAt)}, {vector({1, 2})}), ShapeError);
   EXPECT_THROW(vjp(f, {vector(kAt).cast(DType::I32)}, {vector(kAt)}), InvalidArgument);
   EXPECT_THROW(hessian([](const Tensor& x) { return x; }, vector(kAt)), ShapeError);
+}
+
+// What f gives for all slices, against a loop.
+void expect_mapped(const char* name, const TensorFunction& f, const Tensor& x) {
+  Tensors slices;
+  for (int64_t i = 0; i < int64_t(x.size(0)); i++) slices.push_back(f(x[i]));
+  const Tensor want = Tensor::stack(slices), got = vmap(f)(x);
+  EXPECT_EQ(got.dtype(), want.dtype()) << name;
+  ASSERT_EQ(got.sizes(), want.sizes()) << name;
+  EXPECT_LT((got.cast(DType::F64) - want.cast(DType::F64)).abs().max().item(), 1e-12) << name;
+}
+
+TEST(Vmap, OfFunctions) {
+  Tensor::manual_seed(4);
+  const Tensor x = Tensor::uniform({3, 4, 5}, -1, 1, kDouble).realize(),
+               w = Tensor::uniform({5, 2}, -1, 1, kDouble).realize();
+  using T = const Tensor&;
+  expect_mapped("product", [&](T v) { return v.matmul(w).tanh(); }, x);
+  expect_mapped("own product", [](T v) { return v.matmul(v.T()); }, x);
+  expect_mapped("softmax", [](T v) { return v.softmax(0) + v.mean(); }, x);
+  expect_mapped("movement", [](T v) { return v.T().pad({1, 2}).flip({0}).slice(1, 1, 6, 2); }, x);
+  expect_mapped("repeated", [](T v) { return v[0].unsqueeze(1).expand({5, 3}); }, x);
+  expect_mapped("a number each", [](T v) { return v.sum() * 3; }, x);
+  expect_mapped("where", [](T v) { return Tensor::where(v > v.mean(), v, 0.0); }, x);
+  expect_mapped("running", [](T v) { return v.cumsum(1); }, x);
+  expect_mapped("sorted", [](T v) { return v.sort(1).first; }, x);
+  expect_mapped("largest", [](T v) { return v.argmax(1); }, x);
+  expect_mapped(
+      "gathered", [](T v) { return v.gather(1, v.argsort(1).narrow(1, 0, 2)); }, x);
+  expect_mapped(
+      "stored by index", [](T v) { return v.scatter_add(0, v.argsort(0), v * v); }, x);
+  expect_mapped("constant", [](T) { return Tensor::arange(3); }, x);
+  expect_mapped("gradient", [](T v) { return (v * v * v).sum().gradient({v})[0]; }, x);
+  expect_mapped("jacobian", [](T v) { return jacrev([](T r) { return r * r.sum(); }, v[0]); }, x);
+  expect_mapped(
+      "again", [](T v) { return checkpoint([](T r) { return r.exp().sin(); }, v).gradient({v})[0]; },
+      x);
+  expect_mapped("nested", [](T v) { return vmap([](T r) { return r * r.sum(); }, 1, 1)(v); }, x);
+}
+
+TEST(Vmap, OfFunctionsWithTheirOwnGradients) {
+  const Function tenfold{[](FunctionContext& c, const Tensors& x) {
+                           c.save_for_backward({x[0], x[1]});
+                           return Tensors{x[0] * x[1]};
+                         },
+                         [](FunctionContext& c, const Tensors& g) {
+                           return Tensors{g[0] * c.saved_tensors()[1] * 10, g[0] * 100};
+                         }};
+  Tensor::manual_seed(4);
+  const Tensor x = Tensor::uniform({3, 4}, -1, 1, kDouble).realize(),
+               w = Tensor::uniform({4}, -1, 1, kDouble).realize();
+  const auto f = [&](const Tensor& v) { return tenfold({v, w})[0].square().sum(); };
+  expect_mapped("inside", [&](const Tensor& v) { return f(v).gradient({v})[0]; }, x);
+  const Tensor all = vmap(f)(x).sum();
+  const Tensors got = all.gradient({x, w});
+  const Tensor product = x * w;
+  EXPECT_LT((got[0] - product * w * 20).abs().max().item(), 1e-12);
+  EXPECT_LT((got[1] - (product * 200).sum({0})).abs().max().item(), 1e-12);
+}
+
+TEST(Vmap, AxesAndErrors) {
+  const Tensor x = Tensor::arange(0, 6, 1, kDouble).reshape({2, 3}), y = vector({10, 20});
+  const auto f = [](const Tensors& in) { return Tensors{in[0] + in[1], in[0].sum()}; };
+  const Tensors got = vmap(f, {1, std::nullopt}, -1)({x, y});
+  EXPECT_EQ(got[0].to_vector<double>(), (Doubles{10, 11, 12, 23, 24, 25}));
+  EXPECT_EQ(got[1].to_vector<double>(), (Doubles{3, 5, 7}));
+  EXPECT_THROW(vmap(f, {std::nullopt, std::nullopt})({x, y}), InvalidArgument);
+  EXPECT_THROW(vmap(f, {0})({x, y}), InvalidArgument);
+  EXPECT_THROW(vmap(f, {1, 0})({x, y}), ShapeError);
+  EXPECT_THROW(vmap([](const Tensor& v) { return v * v.sum().item(); })(x), InvalidArgument);
+  const Tensor none = Tensor::zeros({0, 3}, kDouble);
+  EXPECT_EQ(vmap([](const Tensor& v) { return v.exp(); })(none).sizes(), (Sizes{0, 3}));
 }
 
 TEST(AutocastScope, ProductsNarrowAndTotalsWiden) {
