@@ -1,5 +1,5 @@
-// What tuff.autograd, tuff.checkpoint and tuff.amp are made of. Functions of Python are called while
-// a call of this module runs, and never kept.
+// What tuff.autograd, tuff.checkpoint and tuff.amp are made of. Functions of Python are called
+// while a call of this module runs, and never kept.
 #include <memory>
 
 #include <tuff/autocast.h>
@@ -34,8 +34,8 @@ Tensors apply(const py::function& forward, const py::function& backward, const T
         MaybeTensors shown_to;
         for (const Tensor& t : g) shown_to.push_back(shown(t));
         Tensors out;
-        for (const MaybeTensor& t : result_of(backward, py::make_tuple(shown_to)).cast<MaybeTensors>())
-          out.push_back(given(t));
+        const py::object gradients = result_of(backward, py::make_tuple(shown_to));
+        for (const MaybeTensor& t : gradients.cast<MaybeTensors>()) out.push_back(given(t));
         return out;
       }};
   return function(arguments);
@@ -56,8 +56,8 @@ struct Scope {
 
 void bind_autograd(py::module_& m) {
   m.def("function_of", &apply, arg("forward"), arg("backward"), arg("arguments"),
-        "What tuff.autograd.Function.apply calls: forward(list) gives a list, backward(list) a list "
-        "of as many gradients as there are arguments.");
+        "What tuff.autograd.Function.apply calls: forward(list) gives a list, backward(list) a "
+        "list of as many gradients as there are arguments.");
   m.def(
       "checkpoint_of",
       [](const py::function& f, const Tensors& x) { return checkpoint(of_tensors(f), x); },

@@ -29,8 +29,9 @@ class GradientWalk {
     for (size_t i = 0; i < order_.size(); i++) {
       const Node* n = order_[i];
       position_[n] = i;
-      const bool is_target = std::ranges::any_of(targets, [&](const UOp& t) { return t.get() == n; });
-      flows_.push_back((is_target || leads_on(*n)) && (is_float(n->dtype) || n->op == Op::Rule));
+      const auto is_n = [n](const UOp& t) { return t.get() == n; };
+      const bool reached = std::ranges::any_of(targets, is_n) || leads_on(*n);
+      flows_.push_back(reached && (is_float(n->dtype) || n->op == Op::Rule));
     }
     grads_.resize(order_.size());
   }

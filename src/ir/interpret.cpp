@@ -105,6 +105,7 @@ HostArray Evaluation::evaluate(const Node& n) const {
     }
     case Op::Contiguous:
     case Op::Detach:
+    case Op::Mark:
     case Op::Again:
     case Op::Copy: return src(n, 0);
     case Op::Assign: return assigned(n);

@@ -46,7 +46,9 @@ const char* rule_fault(const Node& n) {
     return "a Rule takes (value..., argument..., gradient...)";
   for (size_t i = 3; i < arg->size(); i++) {
     if ((*arg)[i] < 0 || (*arg)[i] >= (*arg)[1]) return "a Rule's gradient is of no argument";
-    if (!(n.src(size_t((*arg)[0] + (*arg)[i]))->shape == n.src(n.src_count - arg->size() + i)->shape))
+    const UOp &argument = n.src(size_t((*arg)[0] + (*arg)[i])),
+              &gradient = n.src(n.src_count - arg->size() + i);
+    if (!(gradient->shape == argument->shape))
       return "a Rule's gradient has another shape than its argument";
   }
   return nullptr;

@@ -231,8 +231,11 @@ class Planner {
     }
     for (uint32_t i = 0; i < p_.nodes.size(); i++) {
       const Op op = node(i).op;
-      if (op == Op::Contiguous || op == Op::Copy || op == Op::Scatter || op == Op::Again) realize(i);
-      if (op == Op::Again) realize(p_.position.at(strip_reshapes(node(i).src(0).get())));
+      if (op == Op::Contiguous || op == Op::Copy || op == Op::Scatter) realize(i);
+      if (op == Op::Again) {
+        realize(p_.position.at(strip_reshapes(node(i).src(0).get())));
+        realize(i);
+      }
       if (is_transfer(node(i))) realize(p_.position.at(strip_reshapes(node(i).src(0).get())));
       if (op == Op::Assign && !assigned_part(node(i)))
         realize(p_.position.at(strip_reshapes(node(i).src(1).get())));

@@ -164,8 +164,8 @@ class Linearizer {
     drafts_.push_back(std::move(d));
   }
 
-  // The same memory by another name, and what is computed before it is read. Versions of memory that
-  // parts are stored in are copied: who reads them when is settled by their slots.
+  // The same memory by another name, and what is computed before it is read. Versions of memory
+  // that parts are stored in are copied: who reads them when is settled by their slots.
   void form_again_call(uint32_t r, Draft& d) {
     const uint32_t from = plan_.position.at(strip_reshapes(node(r).src(0).get()));
     const auto slot = uint32_t(slot_of_[from]);

@@ -206,8 +206,8 @@ Tensor pick(const Tensor& hit, const Tensor& x, const Axes& dims);
 // while gradients are off as well.
 Tensor adjoint(const Sizes& sizes, const Tensor& gradient,
                const std::function<Tensor(const Tensor&)>& linear);
-// A tensor without a value, equal to no other; and tensors computed for `count` values of such ones,
-// which have an axis of that extent in front.
+// A tensor without a value, equal to no other; and tensors computed for `count` values of such
+// ones, which have an axis of that extent in front.
 Tensor stand_in(DType t, const Sizes& sizes, const std::string& device);
 std::vector<Tensor> batched(const std::vector<Tensor>& results, const Size& count,
                             const std::vector<std::pair<Tensor, Tensor>>& values);

@@ -211,7 +211,8 @@ Tensor Tensor::cumsum(int64_t d) const {
 Tensor TensorSorting::cumprod(int64_t d) const {
   const Tensor& x = detail::self(this);
   reduced_axes("cumprod", {d}, x.dim());
-  return detail::running(Op::Mul, x.cast(multiplied_in(x.dtype())), d).cast(total_dtype(sum_dtype(x.dtype())));
+  const Tensor products = detail::running(Op::Mul, x.cast(multiplied_in(x.dtype())), d);
+  return products.cast(total_dtype(sum_dtype(x.dtype())));
 }
 
 }  // namespace tuff

@@ -51,8 +51,8 @@ Slices slices_of(const Tensors& arguments, const InDims& in_dims) {
     if (!d) continue;
     const Size n = out.in_front.back().size(0);
     if (!detail::same(out.count, -1) && !detail::same(out.count, n))
-      fail<ShapeError>("vmap: argument {} has {} slices along axis {}, the ones before have {}", k, n,
-                       *d, out.count);
+      fail<ShapeError>("vmap: argument {} has {} slices along axis {}, the ones before have {}", k,
+                       n, *d, out.count);
     out.count = n;
   }
   if (std::ranges::count(out.sliced, true) == 0)

@@ -302,8 +302,9 @@ UOp structural_sample(Op op, Floor floor) {
       return make(op, DType::F32, {memory(), sink(std::vector<UOp>{memory()})});
     case Op::Again: return make(op, DType::F32, {memory(0), memory(1)});
     case Op::Rule: return rule({memory(), memory(), memory()}, {1, 1, 0, 0});
-    case Op::Ruled: return make(op, DType::F32, {memory(0), rule({memory(), memory(), memory()}, {1, 1, 0, 0})},
-                  int64_t{0});
+    case Op::Ruled:
+      return make(op, DType::F32,
+                  {memory(), rule({memory(), memory(), memory()}, {1, 1, 0, 0})}, int64_t{0});
     case Op::Copy: return make(op, DType::F32, {memory()}, Placement{{"CPU"}, {}});
     case Op::Assign: return make(op, DType::F32, {memory(0), memory(1)});
     case Op::Scatter:

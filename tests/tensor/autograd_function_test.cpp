@@ -152,7 +152,7 @@ TEST_P(AutogradFunction, MayReadValuesForwards) {
                         [](FunctionContext& c, const Tensors& g) {
                           return Tensors{g[0] * c.saved_tensors()[0]};
                         }};
-  const Tensor x = leaf({2, 4}) ;
+  const Tensor x = leaf({2, 4});
   EXPECT_EQ(halved({x})[0].gradient({x})[0].to_vector<float>(), (Floats{0.5, 1}));
 }
 
@@ -331,7 +331,9 @@ TEST_P(AutogradFunction, CheckpointsInTrainingSteps) {
 TEST_P(AutogradFunction, CheckpointsInsideOfOthersAndOfFunctions) {
   const auto inner = [](const Tensor& y) { return kTenfold({y.exp()})[0]; };
   const auto outer = [&](bool again) {
-    return [=](const Tensor& y) { return (again ? checkpoint(inner, y * 0.5) : inner(y * 0.5)) + y; };
+    return [=](const Tensor& y) {
+      return (again ? checkpoint(inner, y * 0.5) : inner(y * 0.5)) + y;
+    };
   };
   const Tensor x = leaf({0.25, -0.5, 1});
   const Tensor plain = outer(false)(x), again = checkpoint(outer(true), x);

@@ -1,5 +1,5 @@
-// vjp, jvp, jacrev and hessian against closed forms and finite differences; vmap against a loop; and
-// which functions Autocast narrows and widens.
+// vjp, jvp, jacrev and hessian against closed forms and finite differences; vmap against a loop;
+// and which functions Autocast narrows and widens.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -145,9 +145,8 @@ TEST(Vmap, OfFunctions) {
   expect_mapped("constant", [](T) { return Tensor::arange(3); }, x);
   expect_mapped("gradient", [](T v) { return (v * v * v).sum().gradient({v})[0]; }, x);
   expect_mapped("jacobian", [](T v) { return jacrev([](T r) { return r * r.sum(); }, v[0]); }, x);
-  expect_mapped(
-      "again", [](T v) { return checkpoint([](T r) { return r.exp().sin(); }, v).gradient({v})[0]; },
-      x);
+  const auto bent = [](T r) { return r.exp().sin(); };
+  expect_mapped("again", [&](T v) { return checkpoint(bent, v).gradient({v})[0]; }, x);
   expect_mapped("nested", [](T v) { return vmap([](T r) { return r * r.sum(); }, 1, 1)(v); }, x);
 }
 
