@@ -92,6 +92,7 @@ Tensor hessian(const TensorFunction& f, const Tensor& x);
 /// of slices.
 TensorsFunction vmap(TensorsFunction f, std::vector<std::optional<int64_t>> in_dims = {},
                      int64_t out_dim = 0);
+/// The same of one argument, sliced along in_dim, and one result.
 TensorFunction vmap(TensorFunction f, int64_t in_dim = 0, int64_t out_dim = 0);
 
 /// f(arguments). For gradients, what f computes between its arguments and its results is not kept
