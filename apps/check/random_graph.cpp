@@ -187,7 +187,7 @@ class Builder {
         {6, [](Builder& b) { return b.shrunk(b.any()); }},
         {4, [](Builder& b) { return b.flipped(b.any()); }},
         {4, [](Builder& b) { return b.leaf(); }},
-        {5, [](Builder& b) { return b.placed_copy(b.any()); }},
+        {3, [](Builder& b) { return b.placed_copy(b.any()); }},
         {6, [](Builder& b) { return b.options_.assigns ? b.assigned() : UOp(); }},
         {2, [](Builder& b) { return b.gathered(); }},
         {2, [](Builder& b) { return b.scattered(); }},
@@ -449,11 +449,9 @@ class Builder {
   UOp placed_copy(const UOp& x) {
     const Placement here{{options_.device}};
     if (!x->device) return make(maybe(2) ? Op::Contiguous : Op::Copy, x->dtype, {x}, here);
-    switch (pick(5)) {
+    switch (pick(3)) {
       case 0: return make(Op::Contiguous, x->dtype, {x});
       case 1: return make(Op::Detach, x->dtype, {x});
-      case 2: return make(Op::Mark, x->dtype, {x}, pick(2));
-      case 3: return make(Op::Again, x->dtype, {x, any()});
       default: return make(Op::Copy, x->dtype, {x}, here);
     }
   }
