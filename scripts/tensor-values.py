@@ -694,9 +694,17 @@ def later_scatter():
     ]
 
 
+def of_users():
+    """With gradients of their own; and computed again."""
+    yield from [
+        ("function_rounded", [floats(3, 5)], lambda p: (p + (p.round() - p).detach()) * p),
+        ("checkpoint", [floats(3, 4), floats(4, 4)], lambda p, w: ((p @ w).tanh() @ w).tanh()),
+    ]
+
+
 GROUPS = (elementwise, movement, reductions, networks, creation, more_movement, indexing, more_elementwise, special, more_reductions, einsums, more_networks)
 # Drawn after all else, so that the operands of the groups above are what they were.
-LATER = (later_elementwise, later_activations, later_products, later_movement, later_reductions, later_losses, later_attention, window_convolutions, window_pools, window_sampling, later_scatter, sorting, running, transforms, linear_algebra)
+LATER = (later_elementwise, later_activations, later_products, later_movement, later_reductions, later_losses, later_attention, window_convolutions, window_pools, window_sampling, later_scatter, sorting, running, transforms, linear_algebra, of_users)
 
 
 def main():

@@ -69,6 +69,7 @@ PUBLIC_HEADERS = {
     "version.h": "base",
     "device.h": "engine", "counters.h": "engine", "profile.h": "engine",
     "kernel.h": "engine", "engine.h": "engine",
+    "autocast.h": "tensor",
     "tensor.h": "tensor", "tensor_math.h": "tensor", "tensor_products.h": "tensor",
     "tensor_linalg.h": "tensor", "linalg.h": "tensor", "tensor_statistics.h": "tensor",
     "tensor_sorting.h": "tensor", "tensor_random.h": "tensor", "fft.h": "tensor",

@@ -26,6 +26,8 @@ std::vector<double> Expectation::evaluate(const Node& n) {
     case Op::Reshape:
     case Op::Contiguous:
     case Op::Detach:
+    case Op::Mark:
+    case Op::Again:
     case Op::Copy: return source(n, 0);
     case Op::Assign: return assigned(n);
     case Op::Scatter: return scattered(n);

@@ -48,6 +48,8 @@ std::vector<Function> functions_of_views();
 std::vector<Function> functions_of_windows();
 // Order, selection, search, running values.
 std::vector<Function> functions_of_sorting();
+// Gradients of users, and what is computed again.
+std::vector<Function> functions_of_autograd();
 
 // Fourier transforms, strides, axes by names, CTC.
 std::vector<Function> functions_of_fft();

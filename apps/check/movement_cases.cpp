@@ -28,6 +28,14 @@ UOp stored_strided(Operand x) {
 
 UOp detached(Operand x) { return ir::make(Op::Detach, x->dtype, {ir::flip(x, {1})}); }
 
+UOp marked(Operand x) { return ir::make(Op::Mark, x->dtype, {ir::flip(x, {1})}, int64_t{0}); }
+
+// Of what is computed, and of memory.
+UOp read_again(Operand x) {
+  const UOp turned = ir::make(Op::Again, x->dtype, {ir::flip(x, {1}), x});
+  return ir::make(Op::Again, x->dtype, {ir::flip(turned, {0}), turned});
+}
+
 const std::vector<MoveRow>& movement_rows() {
   static const std::vector<MoveRow> table = {
       {Op::Reshape, "odd", {3, 5, 7}, reshaped},
@@ -45,6 +53,8 @@ const std::vector<MoveRow>& movement_rows() {
       {Op::Flip, "scalar", {1}, [](Operand x) { return ir::flip(x, {0}); }},
       {Op::Contiguous, "strided", {17, 1031}, stored_strided},
       {Op::Detach, "odd", {3, 5}, detached},
+      {Op::Mark, "odd", {3, 5}, marked},
+      {Op::Again, "odd", {3, 5}, read_again},
   };
   return table;
 }

@@ -83,4 +83,25 @@ struct TransformerDecoder : Module {
   std::optional<LayerNorm> norm;
 };
 
+/// An encoder of src and a decoder of tgt that attends to it, each with a LayerNorm behind its
+/// layers (PyTorch's Transformer with batch_first). Matrices are Glorot-uniform.
+struct Transformer : Module {
+  explicit Transformer(int64_t features = 512, int64_t heads = 8, int64_t num_encoder_layers = 6,
+                       int64_t num_decoder_layers = 6, const TransformerOptions& options = {},
+                       const TensorOptions& tensors = {});
+  /// src (N, S, features), tgt (N, T, features); gives (N, T, features). Masks as in the encoder
+  /// and the decoder; memory's are those of what the decoder attends to.
+  Tensor operator()(const Tensor& src, const Tensor& tgt, const Tensor& src_mask = {},
+                    const Tensor& tgt_mask = {}, const Tensor& memory_mask = {},
+                    const Tensor& src_key_padding_mask = {},
+                    const Tensor& tgt_key_padding_mask = {},
+                    const Tensor& memory_key_padding_mask = {}, bool src_is_causal = false,
+                    bool tgt_is_causal = false) const;
+  /// (size, size), to be added: 0 on and below the diagonal, -infinity above it.
+  static Tensor generate_square_subsequent_mask(int64_t size, const TensorOptions& options = {});
+  void members(Members& m) const override;
+  TransformerEncoder encoder;
+  TransformerDecoder decoder;
+};
+
 }  // namespace tuff::nn

@@ -77,6 +77,7 @@ PYBIND11_MODULE(_tuff, m) {
   bind_sharing(m, tensor);
   bind_linalg(m, tensor);
   bind_functions(m);
+  bind_autograd(m);
   bind_jit(m);
   bind_nn(m);
   bind_optim(m);

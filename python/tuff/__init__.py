@@ -20,7 +20,8 @@ from ._tuff import (  # noqa: F401
     canonical_device, default_device, devices, digits, from_dlpack, is_grad_enabled, load, pow, promote,
     realize, save, synchronize, tensor, training,
 )
-from . import data, distributions, fft, linalg, nn, optim  # noqa: F401
+from . import amp, autograd, data, distributions, fft, linalg, nn, optim  # noqa: F401
+from .autograd import checkpoint, vmap  # noqa: F401
 from ._grad import no_grad  # noqa: F401
 from ._jit import Jit, jit  # noqa: F401
 from .fft import (  # noqa: F401

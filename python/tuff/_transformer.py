@@ -1,7 +1,8 @@
 """Layers of the Transformer, of the modules of tuff.nn, so that each of these has its hooks and mode."""
 from . import nn
+from ._grad import no_grad
 from ._module import Module, ModuleList
-from ._tuff import InvalidArgument
+from ._tuff import InvalidArgument, Tensor, realize
 
 
 class _Block(Module):
@@ -116,3 +117,30 @@ class TransformerDecoder(_Stack):
                 memory_key_padding_mask=None):
         return self._through(tgt, memory, tgt_mask, memory_mask, tgt_is_causal, tgt_key_padding_mask,
                              memory_key_padding_mask)
+
+
+class Transformer(Module):
+    """An encoder of src and a decoder of tgt that attends to it, each with a LayerNorm behind its layers, which
+    take `options`; of (batch, time, features)."""
+    encoder: TransformerEncoder
+    decoder: TransformerDecoder
+
+    def __init__(self, features=512, heads=8, num_encoder_layers=6, num_decoder_layers=6, **options):
+        self.encoder = TransformerEncoder(features, heads, num_encoder_layers, True, **options)
+        self.decoder = TransformerDecoder(features, heads, num_decoder_layers, True, **options)
+        matrices = [p for p in self.parameters() if p.ndim > 1]
+        with no_grad():
+            for p in matrices:
+                p.assign(Tensor.glorot_uniform(p.shape, dtype=p.dtype, device=p.device))
+        realize(matrices)
+
+    def forward(self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, src_key_padding_mask=None,
+                tgt_key_padding_mask=None, memory_key_padding_mask=None, src_is_causal=False, tgt_is_causal=False):
+        memory = self.encoder(src, src_mask, src_is_causal, src_key_padding_mask)
+        return self.decoder(tgt, memory, tgt_mask, memory_mask, tgt_is_causal, tgt_key_padding_mask,
+                            memory_key_padding_mask)
+
+    @staticmethod
+    def generate_square_subsequent_mask(size, **options):
+        """(size, size), to be added: 0 on and below the diagonal, -infinity above it."""
+        return Tensor.full((size, size), float("-inf"), **options).triu(1)

@@ -578,6 +578,21 @@ class Tanh(Module): ...
 class Tanhshrink(Module): ...
 
 
+class Transformer(Module):
+    encoder: TransformerEncoder
+    decoder: TransformerDecoder
+    def __init__(self, features: int = 512, heads: int = 8, num_encoder_layers: int = 6,
+                 num_decoder_layers: int = 6, **options: Any) -> None: ...
+    def forward(self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None,
+                tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
+                src_key_padding_mask: Tensor | None = None,
+                tgt_key_padding_mask: Tensor | None = None,
+                memory_key_padding_mask: Tensor | None = None, src_is_causal: bool = False,
+                tgt_is_causal: bool = False) -> Tensor: ...
+    @staticmethod
+    def generate_square_subsequent_mask(size: int, **options: Any) -> Tensor: ...
+
+
 class TransformerDecoder(Module):
     layers: ModuleList
     norm: LayerNorm | None

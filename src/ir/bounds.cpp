@@ -162,6 +162,10 @@ Bounds derive_bounds(Op op, DType t, std::span<const UOp> src, const Arg& arg) {
     case Op::Flip:
     case Op::After:
     case Op::Contiguous:
+    case Op::Mark:
+    case Op::Checkpoint:
+    case Op::Again:
+    case Op::Ruled:
     case Op::Detach: return {src[0]->min, src[0]->max};
     default: break;
   }

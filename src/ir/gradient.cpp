@@ -1,12 +1,10 @@
-#include "ir/gradient.h"
-
-#include <algorithm>
+// The row of each op.
 #include <cmath>
 
+#include "ir/gradient_rows.h"
 #include "ir/op_table.h"
 #include "ir/scalar_eval.h"
 #include "ir/variants.h"
-#include "ir/walk.h"
 
 namespace tuff::ir {
 namespace {
@@ -15,7 +13,6 @@ constexpr double kLn2 = 0.693147180559945309417232121458;
 
 UOp like(const UOp& x, double v) { return constant(x->dtype, v); }
 UOp mul(const UOp& a, const UOp& b) { return alu(Op::Mul, {a, b}); }
-UOp add(const UOp& a, const UOp& b) { return alu(Op::Add, {a, b}); }
 UOp neg(const UOp& a) { return alu(Op::Neg, {a}); }
 UOp zero(const UOp& x) { return like(x, 0); }
 
@@ -35,6 +32,7 @@ using Row = Grads (*)(const UOp& u, const UOp& g);
 
 Grads none(const UOp& u, const UOp&) { return Grads(u->src_count); }
 Grads same(const UOp&, const UOp& g) { return {g}; }
+Grads to_value(const UOp&, const UOp& g) { return {g, UOp()}; }
 Grads neg_row(const UOp&, const UOp& g) { return {neg(g)}; }
 
 Grads cast_row(const UOp& u, const UOp& g) {
@@ -247,62 +245,25 @@ constexpr OpTable<Row> kRows{{
     {Op::Expand, expand_row}, {Op::Pad, pad_row},         {Op::Shrink, shrink_row},
     {Op::Flip, flip_row},     {Op::Reduce, reduce_row},   {Op::Contiguous, same},
     {Op::Copy, copy_row},     {Op::Assign, assign_row},   {Op::Trunc, none},
-    {Op::Scatter, scatter_row},
+    {Op::Scatter, scatter_row}, {Op::Mark, same},         {Op::Checkpoint, to_value},
+    {Op::Again, to_value},
     {Op::Detach, detach_row}, {Op::Bitcast, none},        {Op::CmpLt, none},
     {Op::CmpNe, none},        {Op::CmpEq, none},          {Op::Threefry, none},
 }};
 static_assert(kRows.covers([](Op op) { return takes_floats(op) && row(op).floors & kFloorTensor; }),
               "ir/gradient.cpp: kRows lacks an op of floats");
 
-// Nodes between the root and the targets, along which gradients flow.
-std::vector<bool> on_path(const std::vector<const Node*>& order, std::span<const UOp> targets,
-                          std::unordered_map<const Node*, size_t>& position) {
-  std::vector<bool> flows(order.size());
-  for (size_t i = 0; i < order.size(); i++) {
-    const Node* n = order[i];
-    position[n] = i;
-    bool reached =
-        std::any_of(targets.begin(), targets.end(), [&](const UOp& t) { return t.get() == n; });
-    if (!reached) {
-      const size_t first = n->op == Op::Detach ? 1 : 0;
-      for (const UOp& s : n->src().subspan(first))
-        reached = reached || flows[position.at(s.get())];
-    }
-    flows[i] = reached && is_float(n->dtype);
-  }
-  return flows;
-}
-
 }  // namespace
 
-std::vector<UOp> gradients(const UOp& root, const UOp& seed, std::span<const UOp> targets) {
-  const std::vector<const Node*> order = toposort(root);
-  std::unordered_map<const Node*, size_t> position;
-  const std::vector<bool> flows = on_path(order, targets, position);
-  std::vector<UOp> grads(order.size());
-  grads.back() = unbroadcast(seed, root);
-  for (size_t i = order.size(); i-- > 0;) {
-    const UOp u(order[i]);
-    if (!grads[i] || !flows[i] || u->src_count == 0) continue;
-    const bool leads_on = std::any_of(u->src().begin(), u->src().end(),
-                                      [&](const UOp& s) { return flows[position.at(s.get())]; });
-    if (!leads_on) continue;
-    const Row* row = kRows.find(u->op);
-    if (!row) fail<Unsupported>("{} has no gradient", name(u->op));
-    const Grads of_src = (*row)(u, grads[i]);
-    for (size_t s = 0; s < of_src.size(); s++) {
-      const size_t p = position.at(u->src(s).get());
-      if (!of_src[s] || !flows[p]) continue;
-      const UOp g = is_alu(u->op) ? unbroadcast(of_src[s], u->src(s)) : of_src[s];
-      grads[p] = grads[p] ? add(grads[p], g) : g;
-    }
-  }
-  std::vector<UOp> out;
-  for (const UOp& t : targets) {
-    auto it = position.find(t.get());
-    out.push_back(it == position.end() ? UOp() : grads[it->second]);
-  }
-  return out;
+UOp gradient_like(const UOp& g, const UOp& x) { return unbroadcast(g, x); }
+
+std::vector<UOp> gradients_of_sources(const UOp& u, const UOp& g) {
+  const Row* row = kRows.find(u->op);
+  if (!row) fail<Unsupported>("{} has no gradient", name(u->op));
+  Grads of_src = (*row)(u, g);
+  for (size_t s = 0; s < of_src.size(); s++)
+    if (of_src[s] && is_alu(u->op)) of_src[s] = unbroadcast(of_src[s], u->src(s));
+  return of_src;
 }
 
 }  // namespace tuff::ir

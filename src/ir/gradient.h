@@ -1,4 +1,5 @@
-// Gradients as a graph transform: one row per op (gradient.cpp). Gradients of gradients work, since
+// Gradients as a graph transform: one row per op (gradient.cpp), and a
+// walk (gradient_walk.cpp). Gradients of gradients work, since
 // the result is made of ordinary tensor-floor ops. Called by tensor's backward and gradient.
 #pragma once
 
@@ -12,7 +13,7 @@ namespace tuff::ir {
 // A gradient in closed form: the arg of a Detach of several sources, whose first is the value and
 // whose others are what it was computed from. The row is as those of ops are: per source (fewer
 // leave out the last ones) the gradient that follows from that of the node, empty where there is
-// none. It makes its result of the node itself and of sources from the second on, so that
+// none. The first axis of all of them counts problems that know nothing of each other. It makes its result of the node itself and of sources from the second on, so that
 // gradients of gradients work. Equal values are the same object.
 struct GradientRule {
   const char* name;  // what texts and hashes have of it

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "ir/rule.h"
 #include "ir/scalar_eval.h"
 #include "ir/walk.h"
 
@@ -104,6 +105,8 @@ HostArray Evaluation::evaluate(const Node& n) const {
     }
     case Op::Contiguous:
     case Op::Detach:
+    case Op::Mark:
+    case Op::Again:
     case Op::Copy: return src(n, 0);
     case Op::Assign: return assigned(n);
     case Op::Scatter: return scattered(n);
@@ -271,7 +274,8 @@ HostArray Evaluation::reduced(const Node& n) const {
   return a;
 }
 
-std::vector<HostArray> interpret(std::span<const UOp> roots, const Bindings& bindings) {
+std::vector<HostArray> interpret(std::span<const UOp> given, const Bindings& bindings) {
+  const std::vector<UOp> roots = values_alone(given);
   Evaluation values(bindings);
   std::vector<HostArray> out;
   for (const UOp& r : roots) out.push_back(values.value(r));

@@ -127,6 +127,10 @@ Shape derive_shape(Op op, std::span<const UOp> src, const Arg& arg) {
       return scattered(src[0]->shape, src[1]->shape, src[2]->shape, std::get<ScatterArg>(arg));
     case Op::Contiguous:
     case Op::Detach:
+    case Op::Mark:
+    case Op::Checkpoint:
+    case Op::Again:
+    case Op::Ruled:
     case Op::Copy: return src[0]->shape;
     // On the kernel floors a Param is memory; what is read from it is one element.
     default: return is_alu(op) ? elementwise(op, src) : Shape{};

@@ -28,8 +28,37 @@ bool is_lane(const UOp& u) {
 }
 bool is_integer(const UOp& u) { return u->dtype == DType::Index || is_int(u->dtype); }
 
+// Why a node is no rule or no value of one, or null.
+const char* rule_fault(const Node& n) {
+  if (n.op == Op::Ruled) {
+    const Node& rule = *n.src(1);
+    const auto* of = rule.op == Op::Rule ? std::get_if<IntVec>(&rule.arg) : nullptr;
+    const auto* which = std::get_if<int64_t>(&n.arg);
+    if (!of || of->empty() || !which || *which < 0 || *which >= (*of)[0])
+      return "Ruled takes (value, rule) and the value's number";
+    return rule.src(size_t(*which))->shape == n.shape ? nullptr : "Ruled's value is not its rule's";
+  }
+  const auto* arg = std::get_if<IntVec>(&n.arg);
+  if (!arg || arg->size() < 3 || (*arg)[0] < 0 || (*arg)[1] < 0)
+    return "a Rule says how many values and arguments it has";
+  const int64_t gradients = int64_t(arg->size()) - 3;
+  if (int64_t(n.src_count) != (*arg)[0] + (*arg)[1] + gradients)
+    return "a Rule takes (value..., argument..., gradient...)";
+  for (size_t i = 3; i < arg->size(); i++) {
+    if ((*arg)[i] < 0 || (*arg)[i] >= (*arg)[1]) return "a Rule's gradient is of no argument";
+    const UOp &argument = n.src(size_t((*arg)[0] + (*arg)[i])),
+              &gradient = n.src(n.src_count - arg->size() + i);
+    if (!(gradient->shape == argument->shape))
+      return "a Rule's gradient has another shape than its argument";
+  }
+  return nullptr;
+}
+
 // Why a node is illegal on a floor, or null.
 const char* tensor_fault(const Node& n) {
+  if (n.op == Op::Ruled || n.op == Op::Rule) return rule_fault(n);
+  if (n.op == Op::Checkpoint && n.src(1)->op != Op::Sink)
+    return "a Checkpoint's arguments are a Sink";
   if (n.op == Op::Reduce && n.src_count != 1)
     return "a tensor Reduce has one source and (op, axes)";
   if (n.op == Op::Assign) {

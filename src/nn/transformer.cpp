@@ -1,5 +1,7 @@
 #include <tuff/transformer.h>
 
+#include <limits>
+
 #include "base/check.h"
 
 namespace tuff::nn {
@@ -153,6 +155,42 @@ Tensor TransformerDecoder::operator()(const Tensor& tgt, const Tensor& memory,
                 memory_key_padding_mask);
     return norm ? (*norm)(x) : x;
   });
+}
+
+Transformer::Transformer(int64_t n, int64_t heads, int64_t num_encoder_layers,
+                         int64_t num_decoder_layers, const TransformerOptions& o,
+                         const TensorOptions& t)
+    : encoder(n, heads, num_encoder_layers, o, true, t),
+      decoder(n, heads, num_decoder_layers, o, true, t) {
+  const NoGradGuard written;
+  std::vector<Tensor> matrices;
+  for (Tensor p : parameters()) {
+    if (p.dim() < 2) continue;
+    p.assign(Tensor::glorot_uniform(p.sizes(), 1, {p.dtype(), p.device()}));
+    matrices.push_back(p);
+  }
+  Tensor::realize(matrices);
+}
+
+void Transformer::members(Members& m) const {
+  m.module("encoder", encoder), m.module("decoder", decoder);
+}
+
+Tensor Transformer::operator()(const Tensor& src, const Tensor& tgt, const Tensor& src_mask,
+                               const Tensor& tgt_mask, const Tensor& memory_mask,
+                               const Tensor& src_key_padding_mask,
+                               const Tensor& tgt_key_padding_mask,
+                               const Tensor& memory_key_padding_mask, bool src_is_causal,
+                               bool tgt_is_causal) const {
+  return run(src, [&](const Tensor& in) {
+    const Tensor memory = encoder(in, src_mask, src_is_causal, src_key_padding_mask);
+    return decoder(tgt, memory, tgt_mask, memory_mask, tgt_is_causal, tgt_key_padding_mask,
+                   memory_key_padding_mask);
+  });
+}
+
+Tensor Transformer::generate_square_subsequent_mask(int64_t size, const TensorOptions& options) {
+  return Tensor::full({size, size}, -std::numeric_limits<double>::infinity(), options).triu(1);
 }
 
 }  // namespace tuff::nn

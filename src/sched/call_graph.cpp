@@ -44,6 +44,8 @@ std::vector<uint32_t> memory_by_slot(const Schedule& s, std::span<const uint32_t
     const bool known = b.origin == BufferOrigin::Input && b.index < memory.size();
     out.push_back(known ? memory[b.index] : uint32_t(s.buffers.size()) + i);
   }
+  for (const Call& c : s.calls)
+    if (c.kind == CallKind::Again) out[c.args[0]] = out[c.args[1]];
   return out;
 }
 

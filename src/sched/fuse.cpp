@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_set>
 
 #include "base/contains.h"
 #include "ir/walk.h"
@@ -23,6 +24,22 @@ const std::string& FusePlan::device_of(uint32_t i) const {
         "cannot realize a {} that no device is known for; copy it to a device first",
         name(nodes[i]->op));
   return *device[i];
+}
+
+std::vector<uint32_t> FusePlan::roots_of(uint32_t i) const {
+  std::vector<uint32_t> out, work{i};
+  std::unordered_set<uint32_t> seen{i};
+  while (!work.empty()) {
+    const uint32_t n = work.back();
+    work.pop_back();
+    if (realized[n] || nodes[n]->op == Op::Assign) {
+      out.push_back(n);
+      continue;
+    }
+    for (uint32_t s : sources(n))
+      if (seen.insert(s).second) work.push_back(s);
+  }
+  return out;
 }
 
 bool repeats(const Node& n) {
@@ -121,7 +138,10 @@ class Planner {
     for (uint32_t i = 0; i < n; i++) p_.position.emplace(p_.nodes[i], i);
     for (const Node* node : p_.nodes) {
       p_.src_begin.push_back(uint32_t(p_.src.size()));
-      for (const UOp& s : node->src()) p_.src.push_back(p_.position.at(s.get()));
+      const bool again = node->op == Op::Again;
+      if (again) p_.earlier[p_.position.at(node)] = p_.position.at(node->src(1).get());
+      for (const UOp& s : again ? node->src().first(1) : node->src())
+        p_.src.push_back(p_.position.at(s.get()));
     }
     p_.src_begin.push_back(uint32_t(p_.src.size()));
     p_.realized.assign(n, 0);
@@ -212,6 +232,10 @@ class Planner {
     for (uint32_t i = 0; i < p_.nodes.size(); i++) {
       const Op op = node(i).op;
       if (op == Op::Contiguous || op == Op::Copy || op == Op::Scatter) realize(i);
+      if (op == Op::Again) {
+        realize(p_.position.at(strip_reshapes(node(i).src(0).get())));
+        realize(i);
+      }
       if (is_transfer(node(i))) realize(p_.position.at(strip_reshapes(node(i).src(0).get())));
       if (op == Op::Assign && !assigned_part(node(i)))
         realize(p_.position.at(strip_reshapes(node(i).src(1).get())));
@@ -458,7 +482,7 @@ class Planner {
     std::vector<uint32_t> out;
     // The target is what they write; that of a Scatter is stored there by another call.
     const size_t first = node(i).op == Op::Assign || node(i).op == Op::Scatter ? 1 : 0;
-    for (size_t k = first; k < node(i).src_count; k++) {
+    for (size_t k = first; k < p_.sources(i).size(); k++) {
       const uint32_t b = p_.base(source(i, k));
       if (node(b).is_const() || node(b).op == Op::Variable || node(b).op == Op::Iota) continue;
       std::vector<uint32_t> merged;
@@ -493,7 +517,8 @@ class Planner {
       }
       const uint32_t v = p_.position.at(strip_reshapes(node(i).src(1).get()));
       const bool free = p_.realized[v] && p_.stores_for[v] == kNone && p_.sink_number[v] == kNone &&
-                        node(v).op != Op::Assign && node(v).dtype == node(i).dtype;
+                        node(v).op != Op::Assign && node(v).op != Op::Again &&
+                        node(v).dtype == node(i).dtype;
       p_.stored_by[i] = int32_t(free ? v : i);
       if (free) p_.stores_for[v] = int32_t(i);
     }

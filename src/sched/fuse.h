@@ -22,6 +22,8 @@ struct FusePlan {
   std::unordered_map<const ir::Node*, uint32_t> position;
   std::vector<uint32_t> src_begin, src;  // sources of i: src[src_begin[i] .. src_begin[i + 1])
   std::vector<uint8_t> realized;
+  // Of an Again, the node that has to be computed before; it is none of its sources here.
+  std::unordered_map<uint32_t, uint32_t> earlier;
   std::vector<int32_t> stores_for;   // of a root: the Assign it stores for
   std::vector<int32_t> stored_by;    // of an Assign: the root that stores for it, or itself
   std::vector<int32_t> sink_number;  // of a root: the first sink whose Output it is
@@ -41,6 +43,8 @@ struct FusePlan {
   uint32_t version_before(uint32_t part) const { return base(src[src_begin[part]]); }
   // The device that a root's call runs on or copies to.
   const std::string& device_of(uint32_t i) const;
+  // Roots and Assigns that a node is made of, or itself if it is one.
+  std::vector<uint32_t> roots_of(uint32_t i) const;
   // Has a call of its own.
   bool is_root(uint32_t i) const {
     return nodes[i]->op == ir::Op::Assign ? stored_by[i] == int32_t(i) : realized[i] != 0;

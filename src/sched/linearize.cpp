@@ -10,7 +10,7 @@
 #include "sched/prepare.h"
 #include "sched/rangeify.h"
 #include "sched/root_graph.h"
-#include "sched/scattered_sum.h"
+#include "sched/scatter_parts.h"
 
 namespace tuff::sched {
 
@@ -156,10 +156,35 @@ class Linearizer {
       return add_part(r);
     } else if (node(r).op == Op::Scatter) {
       return add_scatter(r);
+    } else if (node(r).op == Op::Again) {
+      form_again_call(r, d);
     } else {
       form_kernel(r, d, true);
     }
     drafts_.push_back(std::move(d));
+  }
+
+  // The same memory by another name, and what is computed before it is read. Versions of memory
+  // that parts are stored in are copied: who reads them when is settled by their slots.
+  void form_again_call(uint32_t r, Draft& d) {
+    const uint32_t from = plan_.position.at(strip_reshapes(node(r).src(0).get()));
+    const auto slot = uint32_t(slot_of_[from]);
+    const bool changes = contains(versions_, int32_t(slot), &PartVersion::storage) ||
+                         contains(versions_, int32_t(slot), &PartVersion::before) ||
+                         target_.contains(int32_t(slot));
+    d.call.kind = changes ? CallKind::Copy : CallKind::Again;
+    d.call.args = {uint32_t(slot_of_[r]), slot};
+    if (changes) return;
+    same_as_[slot_of_[r]] = int32_t(slot);
+    for (uint32_t i : plan_.roots_of(plan_.earlier.at(r)))
+      if (slot_of_[i] != kNone) add_once(d.call.args, uint32_t(slot_of_[i]));
+  }
+  // The slot of the memory, whatever it is called.
+  uint32_t memory_slot(uint32_t slot) const {
+    for (auto it = same_as_.find(int32_t(slot)); it != same_as_.end();
+         it = same_as_.find(int32_t(slot)))
+      slot = uint32_t(it->second);
+    return slot;
   }
 
   // Where the value is of other elements of what is overwritten, it is computed before any is.
@@ -244,7 +269,7 @@ class Linearizer {
       spec.part_step = PartStep::All;
       if (s == chain[0] && node(s).get<ScatterArg>().named != Named::All) add(spec);
       spec.part_step = PartStep::ByIndex;
-      for (const OrderedStep& step : ordered_steps(s)) {
+      for (const OrderedStep& step : ordered_steps(node(s), target_of_(plan_.device_of(s)))) {
         spec.ordered = step;
         add(spec);
       }
@@ -252,26 +277,6 @@ class Linearizer {
     const bool any = std::ranges::any_of(out, &Draft::in_place);
     for (Draft& d : out) d.in_place = any;
     return conflict ? std::nullopt : std::optional(std::move(out));
-  }
-
-  // So many iterations in one kernel as a device makes, so many owners as fill it.
-  std::vector<OrderedStep> ordered_steps(uint32_t r) const {
-    const auto& arg = node(r).get<ScatterArg>();
-    const Shape& value = node(r).src(1)->shape;
-    const Dim &n = value[size_t(arg.axis)], &extent = node(r).shape[size_t(arg.axis)];
-    const Target& t = target_of_(plan_.device_of(r));
-    if (arg.named != Named::Any) return {{1, 0, n}};
-    const int64_t beside = std::max<int64_t>(element_count(value) / std::max<int64_t>(n.max(), 1), 1);
-    int64_t owners = t.has_local ? std::clamp<int64_t>(walkers(t) / beside, 1, extent.max()) : 1;
-    // As many as have an element.
-    const int64_t run = (extent.max() + owners - 1) / owners;
-    owners = (extent.max() + run - 1) / run;
-    const int64_t most = int64_t(t.max_loop_trips) / 2;
-    if (most == 0 || !n.is_const()) return {{owners, 0, n}};
-    std::vector<OrderedStep> out;
-    for (int64_t i = 0; i < n.value(); i += most)
-      out.push_back({owners, i, std::min(most, n.value() - i)});
-    return out;
   }
 
   void form_kernel(uint32_t r, Draft& d, bool in_place) {
@@ -390,8 +395,8 @@ class Linearizer {
     for (uint32_t d = 0; d < drafts_.size(); d++) {
       const Call& c = drafts_[d].call;
       for (size_t k = c.output_count; needed[d] && k < c.args.size(); k++) {
-        if (auto it = readers.find(int32_t(c.args[k])); it != readers.end())
-          it->second.push_back(d);
+        if (auto it = readers.find(int32_t(memory_slot(c.args[k]))); it != readers.end())
+          add_once(it->second, d);
       }
     }
     return readers;
@@ -409,7 +414,7 @@ class Linearizer {
       std::vector<uint32_t>& old = readers[storage];
       std::vector<uint32_t> others = old;
       std::erase(others, k);
-      if (!contains(separate_, root) && !ancestors(others)[k]) {
+      if (!contains(separate_, root) && !reads_renamed(k, storage) && !ancestors(others)[k]) {
         for (uint32_t r : others) connect(r, first_writer(root, k));
         target_[slot_of_[root]] = storage;
         continue;
@@ -422,6 +427,13 @@ class Linearizer {
       copy_at_end(k, root, storage, old);
     }
     for (const PartVersion& v : versions_) order_version(v, readers[v.before]);
+  }
+
+  // Kernels know the memory that they overwrite by its own slot.
+  bool reads_renamed(uint32_t d, int32_t storage) const {
+    return std::ranges::any_of(drafts_[d].call.args, [&](uint32_t slot) {
+      return int32_t(slot) != storage && int32_t(memory_slot(slot)) == storage;
+    });
   }
 
   uint32_t first_writer(uint32_t root, uint32_t last) const {
@@ -499,8 +511,8 @@ class Linearizer {
     for (const Draft& d : drafts_) {
       OrderNode n{.after = d.after, .makes = {}, .uses = {}};
       for (size_t k = 0; k < d.call.args.size(); k++) {
-        const uint32_t slot = d.call.args[k];
-        if (!is_temp(slot)) continue;
+        const uint32_t slot = memory_slot(d.call.args[k]);
+        if (!is_temp(slot) || (d.call.kind == CallKind::Again && k != 1)) continue;
         const bool makes = k < d.call.output_count && !made[slot];
         (makes ? n.makes : n.uses).push_back(slot);
         if (makes) made[slot] = 1;
@@ -554,6 +566,7 @@ class Linearizer {
   std::map<uint32_t, int32_t>
       storage_slot_;                   // root that stores for an Assign -> the Storage's slot
   std::vector<PartVersion> versions_;  // of each Storage in order
+  std::map<int32_t, int32_t> same_as_;  // slot of an Again -> the slot of what it reads
   std::map<int32_t, int32_t> target_;  // slot of new contents -> Storage slot written in place
   std::vector<uint32_t> separate_;     // roots that read the old contents at other elements
   std::vector<Draft> drafts_;

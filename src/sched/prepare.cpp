@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/rule.h"
 #include "ir/scalar_eval.h"
 #include "ir/walk.h"
 #include "sched/parts.h"
@@ -114,6 +115,7 @@ class Preparer {
   UOp rewrite(const Node* n, std::span<const UOp> src) {
     switch (n->op) {
       case Op::Detach: return src[0];
+      case Op::Again: return rewrite_again(*n, src);
       case Op::Assign: return rewrite_assign(n, src);
       case Op::Contiguous:
         return sinks_.count(n) ? with_src(UOp(n), src) : rewrite_contiguous(UOp(n), src);
@@ -209,6 +211,11 @@ class Preparer {
     }
   }
 
+  // What reads no memory is computed where it is wanted; what only orders may be any value.
+  static UOp rewrite_again(const Node& n, std::span<const UOp> src) {
+    return src[0]->device ? with_src(UOp(&n), src) : src[0];
+  }
+
   UOp rewrite_scatter(const UOp& whole) {
     if (!whole->device || steps_.skips(Step::Parts)) return whole;
     const UOp parts = scattered_in_parts(whole, target_of_(*whole->device));
@@ -251,6 +258,7 @@ class Preparer {
 
   UOp protect(const UOp& sink) {
     const Node* base = strip_reshapes(sink.get());
+    if (base->op == Op::Again) return make(Op::Contiguous, sink->dtype, {sink});
     if (assigned_part(*base) && base != stored_last(base))
       return make(Op::Contiguous, sink->dtype, {sink});
     if (base->op != Op::Buffer || !last_version_.count(base->get<Ref<Storage>>().get()))
@@ -277,7 +285,13 @@ class Preparer {
 }  // namespace
 
 Prepared prepare(std::span<const UOp> sinks, const TargetOf& target_of, const StepChoice& steps) {
-  return Preparer(sinks, target_of, steps).run(sinks);
+  const std::vector<UOp> values = values_alone(sinks);
+  if (has_place(values))
+    fail<InvalidArgument>(
+        "a tensor is read that stands for others: backward() of a Function is called once, with "
+        "stand-ins for gradients, and a function of vmap with one for all slices: compute with "
+        "them and return what is computed");
+  return Preparer(values, target_of, steps).run(values);
 }
 
 }  // namespace tuff::sched

@@ -48,6 +48,8 @@ void RootGraph::scan(uint32_t root, std::vector<uint32_t>& stamp) {
     work.push_back(i);
   };
   visit(root);
+  // What has to be there before counts as read.
+  if (const auto it = plan_.earlier.find(root); it != plan_.earlier.end()) visit(it->second);
   while (!work.empty()) {
     const uint32_t i = work.back();
     work.pop_back();
@@ -66,7 +68,8 @@ bool RootGraph::may_absorb(uint32_t into, uint32_t p) const {
   const Node &a = *plan_.nodes[into], &b = *plan_.nodes[p];
   if (host[p] != p || host[into] != into || !reduces[p] || !streams[p]) return false;
   if (reduces[into] && !streams[into]) return false;
-  if (is_transfer(a) || a.op == Op::Assign || a.op == Op::Scatter) return false;
+  if (is_transfer(a) || a.op == Op::Assign || a.op == Op::Scatter || a.op == Op::Again)
+    return false;
   if (!(is_alu(b.op) || b.op == Op::Reduce)) return false;
   if (!(a.shape == b.shape) || plan_.device_of(into) != plan_.device_of(p)) return false;
   if (plan_.stores_for[p] != kNone || plan_.stores_for[into] != kNone) return false;

@@ -60,4 +60,22 @@ UOp scattered_in_parts(const UOp& u, const Target& target) {
   return alu(arg.op, {u->src(0), all});
 }
 
+std::vector<OrderedStep> ordered_steps(const Node& scatter, const Target& t) {
+  const auto& arg = scatter.get<ScatterArg>();
+  const Shape& value = scatter.src(1)->shape;
+  const Dim &n = value[size_t(arg.axis)], &extent = scatter.shape[size_t(arg.axis)];
+  if (arg.named != Named::Any) return {{1, 0, n}};
+  const int64_t beside = std::max<int64_t>(element_count(value) / std::max<int64_t>(n.max(), 1), 1);
+  int64_t owners = t.has_local ? std::clamp<int64_t>(walkers(t) / beside, 1, extent.max()) : 1;
+  // As many as have an element.
+  const int64_t run = (extent.max() + owners - 1) / owners;
+  owners = (extent.max() + run - 1) / run;
+  const int64_t most = int64_t(t.max_loop_trips) / 2;
+  if (most == 0 || !n.is_const()) return {{owners, 0, n}};
+  std::vector<OrderedStep> out;
+  for (int64_t i = 0; i < n.value(); i += most)
+    out.push_back({owners, i, std::min(most, n.value() - i)});
+  return out;
+}
+
 }  // namespace tuff::sched

@@ -21,6 +21,7 @@
 #include "sched/normalize.h"
 #include "sched/prepare.h"
 #include "sched/rows.h"
+#include "sched/slot_ast.h"
 #include "sched/steps.h"
 
 namespace tuff::sched {
@@ -173,6 +174,7 @@ Schedule make_schedule(std::span<const UOp> sinks, const GraphKey& key,
       {Step::Rows, fuse_rows}, {Step::Keep, keep_rows}, {Step::Merge, merge_kernels}};
   for (const auto& [step, fuse] : kFusions)
     if (!steps.skips(step)) fuse_calls(s, memory, target_of, fuse);
+  settle_order(s);
   check_bindings(s, target_of);
   plan_memory(s);
   collect_variables(s);

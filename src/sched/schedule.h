@@ -20,6 +20,7 @@ enum class CallKind : uint8_t {
   Kernel,  // run `ast` on args
   Copy,    // args[0] <- args[1], same size, maybe across devices
   View,    // args[0] is args[1] at byte_offset: no work, no memory
+  Again,   // args[0] is args[1] once the others are written; gone when the order is settled
 };
 
 // One entry of LINEAR. A kernel's AST is on the kernel floor:

@@ -1,6 +1,7 @@
 #include "sched/slot_ast.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/contains.h"
 #include "ir/walk.h"
@@ -47,6 +48,18 @@ bool is_needed(const Schedule& s, std::span<const Call* const> own, uint32_t slo
   return std::any_of(s.calls.begin(), s.calls.end(), [&](const Call& c) {
     return !contains(own, &c) && contains(c.args, slot);
   });
+}
+
+void settle_order(Schedule& s) {
+  std::vector<uint32_t> memory(s.buffers.size());
+  std::iota(memory.begin(), memory.end(), 0u);
+  const auto gone = [&](const Call& c) { return c.kind == CallKind::Again; };
+  for (const Call& c : s.calls)
+    if (gone(c)) memory[c.args[0]] = memory[c.args[1]];
+  if (std::erase_if(s.calls, gone) == 0) return;
+  for (Call& c : s.calls)
+    for (uint32_t& a : c.args) a = memory[a];
+  drop_unused_slots(s);
 }
 
 void drop_unused_slots(Schedule& s) {

@@ -19,6 +19,9 @@ uint32_t slot_of(const ir::UOp& index);
 Call call_of(const std::string& device, std::span<const ir::UOp> ends);
 // Whether anything but these calls reads a slot.
 bool is_needed(const Schedule& s, std::span<const Call* const> own, uint32_t slot);
+// What was read again is read under its first name, and the calls that gave it another are gone:
+// the order of the others is that of the list.
+void settle_order(Schedule& s);
 // Slots that no call uses any more vanish.
 void drop_unused_slots(Schedule& s);
 

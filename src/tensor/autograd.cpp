@@ -64,22 +64,13 @@ std::vector<Ref<TensorImpl>> leaves_below(const UOp& root) {
 
 thread_local bool grad_enabled = true;
 
-// As long as it lives, results have gradients.
-class GradGuard {
- public:
-  GradGuard() : before_(std::exchange(grad_enabled, true)) {}
-  ~GradGuard() { grad_enabled = before_; }
-  GradGuard(const GradGuard&) = delete;
-
- private:
-  bool before_;
-};
-
 }  // namespace
 
 bool is_grad_enabled() { return grad_enabled; }
 NoGradGuard::NoGradGuard() : before_(std::exchange(grad_enabled, false)) {}
 NoGradGuard::~NoGradGuard() { grad_enabled = before_; }
+detail::GradGuard::GradGuard() : before_(std::exchange(grad_enabled, true)) {}
+detail::GradGuard::~GradGuard() { grad_enabled = before_; }
 
 void Tensor::backward(const Tensor& given) const {
   if (!given.defined() && !detail::same(numel(), 1)) {

@@ -87,9 +87,10 @@ struct Convolution {
   }
 };
 
-Tensor convolution(const Convolution& c, const Tensor& given, const Tensor& weight,
+Tensor convolution(const Convolution& c, const Tensor& image, const Tensor& kernel,
                    const Tensor& bias, const Padding& padding) {
-  require_operands(c.function, given, weight, c.axes);
+  require_operands(c.function, image, kernel, c.axes);
+  const Tensor given = detail::factor(image), weight = detail::factor(kernel);
   const int64_t channels = given.size(1), o = weight.size(0), groups = c.groups;
   if (groups < 1 || channels % groups || o % groups || weight.size(1) * groups != channels) {
     fail<ShapeError>("{}: {} input channels, weight {} and {} groups do not fit", c.function,
@@ -101,7 +102,7 @@ Tensor convolution(const Convolution& c, const Tensor& given, const Tensor& weig
   const Tensor x = detail::padded(given.cast(wide), detail::sides_of(c.function, padding, w));
   detail::require_windows(c.function, x.sizes(), w);
   const Tensor sum = correlated(c.function, x, weight.cast(wide), w, groups);
-  return with_bias(is_float(t) ? sum.cast(t) : sum, bias);
+  return with_bias(is_float(t) ? sum.cast(t) : sum, detail::factor(bias));
 }
 
 // Integers have no gradient, and so none of what is one.
@@ -129,9 +130,10 @@ Sizes grown(const Convolution& c, const Tensor& x, const Windows& w,
   return out;
 }
 
-Tensor transposed(const Convolution& c, const Tensor& given, const Tensor& weight,
+Tensor transposed(const Convolution& c, const Tensor& image, const Tensor& kernel,
                   const Tensor& bias, const PerAxis& given_padding, const PerAxis& more) {
-  require_operands(c.function, given, weight, c.axes);
+  require_operands(c.function, image, kernel, c.axes);
+  const Tensor given = detail::factor(image), weight = detail::factor(kernel);
   const int64_t channels = given.size(1), groups = c.groups;
   if (groups < 1 || channels % groups || weight.size(0) != channels)
     fail<ShapeError>("{}: {} input channels, weight {} and {} groups do not fit", c.function,
@@ -155,7 +157,7 @@ Tensor transposed(const Convolution& c, const Tensor& given, const Tensor& weigh
     for (const Size& s : x.sizes()) part.emplace_back(0, s);
     return out.shrink(part);
   });
-  return with_bias(y.cast(t), bias);
+  return with_bias(y.cast(t), detail::factor(bias));
 }
 
 }  // namespace

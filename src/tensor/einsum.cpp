@@ -267,12 +267,14 @@ class Contraction {
 Tensor Tensor::einsum(std::string_view equation, const std::vector<Tensor>& operands) {
   if (operands.empty()) fail<InvalidArgument>("einsum: '{}': no operands given", equation);
   DType t = DType::Void;
+  std::vector<Tensor> factors;
   for (const Tensor& x : operands) {
     detail::require_same_device("einsum", operands[0], x);
-    t = promote(t, x.dtype());
+    factors.push_back(operands.size() > 1 ? detail::factor(x) : x);
+    t = promote(t, factors.back().dtype());
   }
   std::vector<Tensor> wide;  // products are added up unrounded
-  for (const Tensor& x : operands) wide.push_back(x.cast(accumulator(t)));
+  for (const Tensor& x : factors) wide.push_back(x.cast(accumulator(t)));
   const Tensor out = Contraction(equation, wide).run();
   return is_float(t) ? out.cast(t) : out;
 }

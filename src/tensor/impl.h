@@ -55,6 +55,16 @@ struct TensorImpl {
 namespace detail {
 
 Tensor wrap(ir::UOp u, const std::string& device);
+// As long as it lives, results on this thread have gradients.
+class GradGuard {
+ public:
+  GradGuard();
+  ~GradGuard();
+  GradGuard(const GradGuard&) = delete;
+
+ private:
+  bool before_;
+};
 // A tensor's node, for as long as the tensor is there; no thread replaces it meanwhile. Where
 // what is built of it is registered by the same statement nothing more is needed.
 class Loaded {
@@ -172,9 +182,17 @@ Tensor number_like(const Tensor& t, Number v);  // a constant of the promoted dt
 DType real_dtype(DType t);
 DType compute_dtype(DType t);
 inline Tensor as_float(const Tensor& x) { return x.cast(real_dtype(x.dtype())); }
+// In a scope of Autocast: what is multiplied, and the dtype that a reduction, norm, softmax or loss
+// of t gives; elsewhere x and t.
+Tensor factor(const Tensor& x);
+DType total_dtype(DType t);
 template <class F>
 Tensor computed_wide(const Tensor& x, F&& f) {
   return f(x.cast(compute_dtype(x.dtype()))).cast(real_dtype(x.dtype()));
+}
+template <class F>
+Tensor totalled(const Tensor& x, F&& f) {
+  return f(x.cast(compute_dtype(x.dtype()))).cast(total_dtype(real_dtype(x.dtype())));
 }
 // The dtype of positions on an axis: I32 wherever it holds them.
 DType position_dtype(const Size& n);
@@ -191,6 +209,11 @@ Tensor pick(const Tensor& hit, const Tensor& x, const Axes& dims);
 // while gradients are off as well.
 Tensor adjoint(const Sizes& sizes, const Tensor& gradient,
                const std::function<Tensor(const Tensor&)>& linear);
+// A tensor without a value, equal to no other; and tensors computed for `count` values of such
+// ones, which have an axis of that extent in front.
+Tensor stand_in(DType t, const Sizes& sizes, const std::string& device);
+std::vector<Tensor> batched(const std::vector<Tensor>& results, const Size& count,
+                            const std::vector<std::pair<Tensor, Tensor>>& values);
 void require_integers(const char* what, const Tensor& index);
 // log(1 + e) for e in 0..1, accurate for small e, with an accurate gradient.
 Tensor log1p_of_unit(const Tensor& e);

@@ -10,7 +10,7 @@
 namespace tuff {
 
 using detail::at;
-using detail::computed_wide;
+using detail::totalled;
 using detail::text;
 
 namespace {
@@ -104,7 +104,7 @@ template <class F>
 Tensor pairwise(const char* what, const Tensor& a, const Tensor& b, Reduction reduction, F&& f) {
   const auto [first, second] = detail::unify(what, a, b);
   const Tensor y = second.cast(detail::compute_dtype(second.dtype()));
-  return computed_wide(first, [&](const Tensor& x) { return reduced(f(x, y), reduction); });
+  return totalled(first, [&](const Tensor& x) { return reduced(f(x, y), reduction); });
 }
 
 // log(x), but -100 where that is less.
@@ -127,7 +127,7 @@ Tensor Tensor::cross_entropy(const Tensor& target, const Tensor& weight, int64_t
   const Classes c = classes_of("cross_entropy", *this, target, true);
   const Tensor w = class_weight("cross_entropy", weight, *this, c);
   if (!c.soft) detail::require_inside({"cross_entropy", 0, c.count, "class", ignore_index}, target);
-  return computed_wide(*this, [&](const Tensor& x) {
+  return totalled(*this, [&](const Tensor& x) {
     const CrossEntropy loss{x.log_softmax(c.axis), w, c.axis, c.count, reduction, label_smoothing};
     return c.soft ? loss.of_probabilities(target) : loss.of_classes(target, ignore_index);
   });
@@ -138,7 +138,7 @@ Tensor Tensor::nll_loss(const Tensor& target, const Tensor& weight, int64_t igno
   const Classes c = classes_of("nll_loss", *this, target, false);
   const Tensor w = class_weight("nll_loss", weight, *this, c);
   detail::require_inside({"nll_loss", 0, c.count, "class", ignore_index}, target);
-  return computed_wide(*this, [&](const Tensor& x) {
+  return totalled(*this, [&](const Tensor& x) {
     return CrossEntropy{x, w, c.axis, c.count, reduction, 0}.of_classes(target, ignore_index);
   });
 }
@@ -146,7 +146,7 @@ Tensor Tensor::nll_loss(const Tensor& target, const Tensor& weight, int64_t igno
 Tensor Tensor::mse_loss(const Tensor& target, Reduction reduction) const {
   auto [x, y] = detail::unify("mse_loss", *this, target);
   const Tensor wide = y.cast(detail::compute_dtype(y.dtype()));
-  return computed_wide(x, [&](const Tensor& v) { return reduced((v - wide).square(), reduction); });
+  return totalled(x, [&](const Tensor& v) { return reduced((v - wide).square(), reduction); });
 }
 
 // With l = log(1 + exp(-|x|)): softplus(x) = max(x, 0) + l and softplus(-x) = softplus(x) - x.
@@ -157,7 +157,7 @@ Tensor Tensor::binary_cross_entropy_with_logits(const Tensor& target, const Tens
     fail<ShapeError>("binary_cross_entropy_with_logits: logits {} and target {} differ",
                      text(sizes()), text(target.sizes()));
   detail::require_same_device("binary_cross_entropy_with_logits", *this, target);
-  return computed_wide(*this, [&](const Tensor& x) {
+  return totalled(*this, [&](const Tensor& x) {
     const Tensor y = target.cast(x.dtype()), flipped = (-x).softplus(1, INFINITY);
     Tensor losses = (1 - y) * x;
     losses = losses + (pos_weight.defined() ? ((pos_weight - 1) * y + 1) * flipped : flipped);
@@ -275,7 +275,7 @@ Tensor Tensor::triplet_margin_loss(const Tensor& positive, const Tensor& negativ
   if (x.dim() == 0) fail<ShapeError>("triplet_margin_loss: scalars have no last axis");
   const DType t = detail::compute_dtype(x.dtype());
   const Tensor near = b.cast(t), far = c.cast(t);
-  return computed_wide(x, [&](const Tensor& anchor) {
+  return totalled(x, [&](const Tensor& anchor) {
     const auto distance = [&](const Tensor& u, const Tensor& v) {
       return (u - v + eps).norm(p, {-1});
     };

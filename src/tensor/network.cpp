@@ -7,8 +7,8 @@
 
 namespace tuff {
 
-using detail::computed_wide;
 using detail::text;
+using detail::totalled;
 
 Tensor Tensor::matmul(const Tensor& other) const {
   if (dim() == 0 || other.dim() == 0)
@@ -20,9 +20,10 @@ Tensor Tensor::matmul(const Tensor& other) const {
                      text(other.sizes()));
   detail::require_same_device("matmul", *this, other);
   // (..., n, 1, k) * (..., 1, m, k), summed over k; products are added up unrounded.
-  const DType t = promote(dtype(), other.dtype()), wide = accumulator(t);
-  const Tensor rows = cast(wide).unsqueeze(-2),
-               columns = other.cast(wide).transpose(-2, -1).unsqueeze(-3);
+  const Tensor a = detail::factor(*this), b = detail::factor(other);
+  const DType t = promote(a.dtype(), b.dtype()), wide = accumulator(t);
+  const Tensor rows = a.cast(wide).unsqueeze(-2),
+               columns = b.cast(wide).transpose(-2, -1).unsqueeze(-3);
   const Tensor out = detail::own_sum("matmul", rows * columns, {-1});
   return is_float(t) ? out.cast(t) : out;
 }
@@ -35,7 +36,7 @@ Tensor Tensor::linear(const Tensor& weight, const Tensor& bias) const {
   if (bias.defined() && bias.sizes() != Sizes{weight.size(0)})
     fail<ShapeError>("linear: bias {} for {} outputs", text(bias.sizes()), weight.size(0));
   const Tensor out = matmul(weight.T());
-  return bias.defined() ? out + bias : out;
+  return bias.defined() ? out + detail::factor(bias) : out;
 }
 
 namespace {
@@ -72,7 +73,7 @@ double epsilon_of(DType t) { return std::ldexp(1.0, -row(t).mantissa_bits); }
 Tensor Tensor::layernorm(const Sizes& normalized, const Tensor& weight, const Tensor& bias,
                          double eps) const {
   const Axes axes = normalized_axes("layernorm", *this, normalized, {&weight, &bias});
-  return computed_wide(*this, [&](const Tensor& x) {
+  return totalled(*this, [&](const Tensor& x) {
     const Tensor off = x - x.mean(axes, true);
     const Tensor out = off * (off.square().mean(axes, true) + eps).rsqrt();
     return scaled_and_shifted(out, weight, bias);
@@ -83,7 +84,7 @@ Tensor Tensor::rms_norm(const Sizes& normalized, const Tensor& weight,
                         std::optional<double> eps) const {
   const Axes axes = normalized_axes("rms_norm", *this, normalized, {&weight});
   const double added = eps.value_or(epsilon_of(detail::real_dtype(dtype())));
-  return computed_wide(*this, [&](const Tensor& x) {
+  return totalled(*this, [&](const Tensor& x) {
     return scaled_and_shifted(x * (x.square().mean(axes, true) + added).rsqrt(), weight, {});
   });
 }
@@ -120,7 +121,7 @@ Tensor Tensor::batchnorm(const Tensor& running_mean, const Tensor& running_var,
                      each);
   Axes axes{0};
   for (int64_t i = 2; i < dim(); i++) axes.push_back(i);
-  return computed_wide(*this, [&](const Tensor& x) {
+  return totalled(*this, [&](const Tensor& x) {
     const Tensor mean = training ? x.mean(axes, true) : per_channel(x, "mean", running_mean);
     const Tensor off = x - mean;
     const Tensor var =

@@ -73,6 +73,10 @@ class Knowledge {
       case Op::Expand:
       case Op::Flip:
       case Op::Detach:
+      case Op::Mark:
+      case Op::Checkpoint:
+      case Op::Again:
+      case Op::Ruled:
       case Op::Contiguous:
       case Op::Copy: return extremes(*n.src(0), depth + 1);
       case Op::Shrink: return of_part(extremes(*n.src(0), depth + 1));

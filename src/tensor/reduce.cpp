@@ -8,7 +8,8 @@
 
 namespace tuff {
 
-using detail::computed_wide;
+using detail::total_dtype;
+using detail::totalled;
 using detail::derive;
 using detail::uop;
 using detail::wrap_dims;
@@ -91,11 +92,11 @@ Tensor detail::own_reduction(const char* what, Op op, const Tensor& x, const Axe
 
 // Sums of f16 and bf16 are accumulated in f32 and rounded once.
 Tensor Tensor::sum(const Axes& dims, bool keepdim) const {
-  return summed("sum", *this, dims, keepdim).cast(sum_dtype(dtype()));
+  return summed("sum", *this, dims, keepdim).cast(total_dtype(sum_dtype(dtype())));
 }
 Tensor Tensor::prod(const Axes& dims, bool keepdim) const {
   const Tensor x = cast(multiplied_in(dtype()));
-  return reduce("prod", Op::Mul, x, dims, keepdim).cast(sum_dtype(dtype()));
+  return reduce("prod", Op::Mul, x, dims, keepdim).cast(total_dtype(sum_dtype(dtype())));
 }
 Tensor Tensor::max(const Axes& dims, bool keepdim) const {
   require_elements("max", *this, dims);
@@ -123,11 +124,11 @@ Tensor Tensor::mean(const Axes& dims, bool keepdim) const {
   // Sums of 64-bit integers could wrap.
   if (!is_float(dtype()) && size_bytes(dtype()) <= 4)
     return divided(summed("mean", *this, dims, keepdim).cast(detail::real_dtype(dtype())));
-  return computed_wide(*this, [&](const Tensor& x) { return divided(x.sum(dims, keepdim)); });
+  return totalled(*this, [&](const Tensor& x) { return divided(x.sum(dims, keepdim)); });
 }
 Tensor Tensor::var(const Axes& dims, bool keepdim, int64_t correction) const {
   const Size left = reduced_count("var", *this, dims) - correction;
-  return computed_wide(*this, [&](const Tensor& x) {
+  return totalled(*this, [&](const Tensor& x) {
     const Tensor off = x - x.mean(dims, true);
     const Tensor total = off.square().sum(dims, keepdim);
     if (!left.is_number()) return total / detail::number_like(x, left).clamp(0);
@@ -135,7 +136,7 @@ Tensor Tensor::var(const Axes& dims, bool keepdim, int64_t correction) const {
   });
 }
 Tensor Tensor::std(const Axes& dims, bool keepdim, int64_t correction) const {
-  return computed_wide(*this,
+  return totalled(*this,
                        [&](const Tensor& x) { return x.var(dims, keepdim, correction).sqrt(); });
 }
 
@@ -176,7 +177,7 @@ Tensor Tensor::argmin(std::optional<int64_t> given, bool keepdim) const {
 // inf.
 Tensor Tensor::logsumexp(const Axes& dims, bool keepdim) const {
   require_elements("logsumexp", *this, dims);
-  const Tensor kept = computed_wide(*this, [&](const Tensor& x) {
+  const Tensor kept = totalled(*this, [&](const Tensor& x) {
     const Tensor largest = x.max(dims, true).detach();
     const Tensor m = where(largest.isinf(), 0.0, largest);
     return detail::quick_exp(x - m).sum(dims, true).log() + m;
@@ -187,7 +188,7 @@ Tensor Tensor::softmax(int64_t d) const {
   if (dim() == 0) return reshape({1}).softmax(d).reshape({});
   const Axes axis{detail::wrap_dim("softmax", d, dim())};
   if (numel() == 0) return detail::as_float(*this);
-  return computed_wide(*this, [&](const Tensor& x) {
+  return totalled(*this, [&](const Tensor& x) {
     const Tensor e = detail::quick_exp(x - x.max(axis, true).detach());
     return e * e.sum(axis, true).reciprocal();
   });
@@ -196,7 +197,7 @@ Tensor Tensor::log_softmax(int64_t d) const {
   if (dim() == 0) return reshape({1}).log_softmax(d).reshape({});
   const Axes axis{detail::wrap_dim("log_softmax", d, dim())};
   if (numel() == 0) return detail::as_float(*this);
-  return computed_wide(*this, [&](const Tensor& x) {
+  return totalled(*this, [&](const Tensor& x) {
     const Tensor off = x - x.max(axis, true).detach();
     return off - detail::quick_exp(off).sum(axis, true).log();
   });
@@ -205,12 +206,13 @@ Tensor Tensor::log_softmax(int64_t d) const {
 Tensor Tensor::cumsum(int64_t d) const {
   reduced_axes("cumsum", {d}, dim());
   const Tensor x = cast(summed_in("cumsum", *this, {d}));
-  return detail::running(Op::Add, x, d).cast(sum_dtype(dtype()));
+  return detail::running(Op::Add, x, d).cast(total_dtype(sum_dtype(dtype())));
 }
 Tensor TensorSorting::cumprod(int64_t d) const {
   const Tensor& x = detail::self(this);
   reduced_axes("cumprod", {d}, x.dim());
-  return detail::running(Op::Mul, x.cast(multiplied_in(x.dtype())), d).cast(sum_dtype(x.dtype()));
+  const Tensor products = detail::running(Op::Mul, x.cast(multiplied_in(x.dtype())), d);
+  return products.cast(total_dtype(sum_dtype(x.dtype())));
 }
 
 }  // namespace tuff

@@ -8,7 +8,7 @@
 namespace tuff {
 
 using detail::at;
-using detail::computed_wide;
+using detail::totalled;
 using detail::self;
 using detail::text;
 using detail::wrap_dim;
@@ -77,7 +77,7 @@ std::pair<Tensor, Tensor> TensorStatistics::std_mean(const Axes& dims, bool keep
 
 Tensor TensorStatistics::norm(double p, const Axes& dims, bool keepdim) const {
   if (std::isnan(p)) fail<InvalidArgument>("norm: p is not a number");
-  return computed_wide(self(this),
+  return totalled(self(this),
                        [&](const Tensor& x) { return norm_of(x, p, dims, keepdim); });
 }
 Tensor TensorStatistics::count_nonzero(const Axes& dims) const {
@@ -88,7 +88,7 @@ Tensor TensorStatistics::cosine_similarity(const Tensor& other, int64_t dim, dou
   const auto [a, b] = detail::unify("cosine_similarity", self(this), other);
   const int64_t d = wrap_dim("cosine_similarity", dim, a.dim());
   const Tensor y = b.cast(detail::compute_dtype(b.dtype()));
-  return computed_wide(a, [&](const Tensor& x) {
+  return totalled(a, [&](const Tensor& x) {
     const Tensor lengths = x.norm(2, {d}).clamp(eps) * y.norm(2, {d}).clamp(eps);
     return (x * y).sum({d}) / lengths;
   });
@@ -105,7 +105,7 @@ Tensor TensorStatistics::cdist(const Tensor& other, double p) const {
 Tensor TensorStatistics::cov(int64_t correction) const {
   const Tensor& given = self(this);
   if (given.dim() > 2) fail<ShapeError>("cov: {} has more than two axes", text(given.sizes()));
-  return computed_wide(given, [&](const Tensor& x) {
+  return totalled(given, [&](const Tensor& x) {
     const Tensor rows = x.atleast_2d(), apart = rows - rows.mean({1}, true);
     const Size n = rows.size(1);
     detail::require_numbers("cov", {n});
@@ -115,7 +115,7 @@ Tensor TensorStatistics::cov(int64_t correction) const {
   });
 }
 Tensor TensorStatistics::corrcoef() const {
-  return computed_wide(self(this), [](const Tensor& x) {
+  return totalled(self(this), [](const Tensor& x) {
     const Tensor c = x.cov();
     if (c.dim() == 0) return c / c;
     const Tensor deviations = c.diagonal().sqrt();

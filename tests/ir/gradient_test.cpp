@@ -12,6 +12,7 @@
 
 #include "ir/gradient.h"
 #include "ir/interpret.h"
+#include "ir/rule.h"
 #include "ir/text.h"
 
 namespace tuff::ir {
@@ -178,6 +179,34 @@ const std::vector<Case> kCases = {
     {"copy",
      [](Fixture& f) {
        return square(make(Op::Copy, kF64, {f.leaf({3}, -1, 1)}, Placement{{"NULL"}}));
+     }},
+    {"mark",
+     [](Fixture& f) { return square(make(Op::Mark, kF64, {f.leaf({3}, -1, 1)}, int64_t{0})); }},
+    {"again",
+     [](Fixture& f) {
+       const UOp x = f.leaf({3}, -1, 1);
+       return square(make(Op::Again, kF64, {square(x), x}));
+     }},
+    {"checkpoint",
+     [](Fixture& f) {
+       const UOp x = square(f.leaf({3}, -1, 1)), given = sink(std::vector<UOp>{x});
+       const UOp y = op2(Op::Mul, square(x), f.leaf({3}, -1, 1));
+       return op2(Op::Mul, square(make(Op::Checkpoint, kF64, {square(y), given})),
+                  make(Op::Checkpoint, kF64, {y, given}));
+     }},
+    {"ruled",
+     [](Fixture& f) {
+       // Two values of two arguments, with the gradients that they have.
+       const UOp x = square(f.leaf({3}, -1, 1)), y = f.leaf({3}, -1, 1);
+       const UOp both = op2(Op::Mul, x, y), cube = op2(Op::Mul, square(x), x);
+       RuleParts parts{.values = {both, cube}, .arguments = {x, y}, .places = {}, .gradients = {}};
+       for (const UOp& v : parts.values) parts.places.push_back(place_like(v));
+       const UOp g = parts.places[0], h = parts.places[1];
+       const UOp slope = op2(Op::Mul, constant(kF64, 3), square(x));
+       parts.gradients = {op2(Op::Add, op2(Op::Mul, g, y), op2(Op::Mul, h, slope)),
+                          op2(Op::Mul, g, x)};
+       const std::vector<UOp> values = ruled(parts);
+       return op2(Op::Mul, square(values[0]), values[1]);
      }},
     {"softmax",
      [](Fixture& f) {

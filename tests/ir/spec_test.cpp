@@ -81,6 +81,10 @@ UOp assigned(const UOp& target, const UOp& value, Arg part = {}) {
   return make(Op::Assign, DType::F32, {target, value}, std::move(part));
 }
 
+UOp rule(std::initializer_list<UOp> src, IntVec arg) {
+  return make(Op::Rule, DType::Void, src, std::move(arg));
+}
+
 std::vector<Illegal> illegal_tensor_graphs() {
   const UOp x = reshape(memory(), {2, 4}), negative = make(Op::Neg, DType::F32, {x});
   return {
@@ -96,6 +100,17 @@ std::vector<Illegal> illegal_tensor_graphs() {
       {"a Scatter's value has another dtype than its target", kFloorTensor,
        scatter(x, cast(x, DType::F16), cast(x, DType::I32), {Op::Add, 0})},
       {"a Scatter's index is no integer", kFloorTensor, scatter(x, x, x, {Op::Add, 0})},
+      {"a Checkpoint's arguments are a Sink", kFloorTensor,
+       make(Op::Checkpoint, DType::F32, {x, x})},
+      {"Ruled takes (value, rule) and the value's number", kFloorTensor,
+       make(Op::Ruled, DType::F32, {x, x}, int64_t{0})},
+      {"Ruled's value is not its rule's", kFloorTensor,
+       make(Op::Ruled, DType::F32, {x, rule({memory(), x, x}, {1, 1, 0, 0})}, int64_t{0})},
+      {"a Rule says how many values and arguments it has", kFloorTensor, rule({x}, {1})},
+      {"a Rule takes (value..., argument..., gradient...)", kFloorTensor, rule({x}, {1, 1, 0, 0})},
+      {"a Rule's gradient is of no argument", kFloorTensor, rule({x, x, x}, {1, 1, 0, 1})},
+      {"a Rule's gradient has another shape than its argument", kFloorTensor,
+       rule({x, x, memory()}, {1, 1, 0, 0})},
   };
 }
 
@@ -282,6 +297,14 @@ UOp structural_sample(Op op, Floor floor) {
                   {f32(1), f32(2), f32(3), axis(AxisKind::ReduceLane, 0, counter)});
     case Op::Contiguous:
     case Op::Detach: return make(op, DType::F32, {memory()});
+    case Op::Mark: return make(op, DType::F32, {memory()}, int64_t{0});
+    case Op::Checkpoint:
+      return make(op, DType::F32, {memory(), sink(std::vector<UOp>{memory()})});
+    case Op::Again: return make(op, DType::F32, {memory(0), memory(1)});
+    case Op::Rule: return rule({memory(), memory(), memory()}, {1, 1, 0, 0});
+    case Op::Ruled:
+      return make(op, DType::F32,
+                  {memory(), rule({memory(), memory(), memory()}, {1, 1, 0, 0})}, int64_t{0});
     case Op::Copy: return make(op, DType::F32, {memory()}, Placement{{"CPU"}, {}});
     case Op::Assign: return make(op, DType::F32, {memory(0), memory(1)});
     case Op::Scatter:

@@ -273,6 +273,20 @@ TEST(MoreLayers, TransformersAreAttentionAndLayers) {
   EXPECT_THROW(TransformerDecoder(8, 2, 0), InvalidArgument);
 }
 
+TEST(MoreLayers, ATransformerIsEncoderAndDecoder) {
+  const Transformer both(8, 2, 1, 2, {.dim_feedforward = 16}, kCpu);
+  const Tensor src = random({2, 5, 8}), tgt = random({2, 3, 8});
+  const Tensor mask = Transformer::generate_square_subsequent_mask(3, kCpu);
+  EXPECT_EQ(mask.to_vector<float>()[1], -INFINITY);
+  EXPECT_EQ(mask.to_vector<float>()[3], 0);
+  const Tensor wanted = both.decoder(tgt, both.encoder(src), {}, {}, true);
+  expect_same(both(src, tgt, {}, mask), wanted);
+  expect_same(both(src, tgt, {}, {}, {}, {}, {}, {}, false, true), wanted);
+  EXPECT_EQ(both.state_dict()[0].name, "encoder.layers.0.self_attn.in_proj_weight");
+  // Within Glorot's bound, sqrt(6 / (in + out)).
+  EXPECT_LT(largest(both.encoder.layers[0].linear1.weight), 0.5);
+}
+
 TEST(MoreLayers, TransformersDropInTrainingAlone) {
   TransformerEncoderLayer layer(8, 2, {.dim_feedforward = 16, .dropout = 0.5}, kCpu);
   const Tensor x = random({2, 3, 8});

@@ -16,6 +16,7 @@ HEADERS = {"tensor.h": tuff, "tensor_math.h": tuff, "tensor_views.h": tuff, "ten
            "tensor_linalg.h": tuff, "linalg.h": tuff.linalg,
            "tensor_statistics.h": tuff, "tensor_scatter.h": tuff, "tensor_sorting.h": tuff, "tensor_windows.h": tuff,
            "tensor_writes.h": tuff, "tensor_random.h": tuff, "fft.h": tuff.fft, "jit.h": tuff, "io.h": tuff, "dtype.h": tuff,
+           "autograd.h": tuff.autograd, "autocast.h": tuff.amp,
            "module.h": tuff.nn, "layers.h": tuff.nn, "window_layers.h": tuff.nn, "recurrent.h": tuff.nn, "transformer.h": tuff.nn,
            "optimizer.h": tuff.optim, "optim.h": tuff.optim, "schedules.h": tuff.optim}
 # Name in C++, or its class -> why there is none of that name in Python, or what takes its place.
@@ -39,6 +40,7 @@ REASONS = {
     "UniqueElements": "unique() gives what is asked for, as a tuple",
     "Index": "x[...] takes Python's own indices",
     "StftOptions": "keyword arguments of stft() and istft()",
+    "Derivatives": "a pair",
     "JitOptions": "keyword arguments of Jit and jit",
     "Jit.graph": "the queue's graph, for measuring in C++",
     "TensorDict.size": "len(d)",

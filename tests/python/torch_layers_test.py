@@ -213,6 +213,22 @@ class Transformers(unittest.TestCase):
         got = ours(tensor(src), tensor(memory), tgt_is_causal=True)
         np.testing.assert_allclose(got.numpy(), theirs(src, memory, tgt_mask=hidden).detach().numpy(), rtol=1e-4, atol=1e-5)
 
+    def test_both(self):
+        src, tgt = torch.randn(2, 5, 8), torch.randn(2, 4, 8)
+        for options in self.CASES:
+            reference = torch.nn.Transformer(8, 2, 2, 1, 16, batch_first=True, **options)
+            self.compare(nn.Transformer(8, 2, 2, 1, dim_feedforward=16, **options), reference, src, tgt)
+        ours, theirs = pair(nn.Transformer(8, 2, 2, 1, dim_feedforward=16, **options), reference)
+        self.assertEqual(set(ours.state_dict()), set(theirs.state_dict()))
+        hidden = theirs.generate_square_subsequent_mask(4)
+        np.testing.assert_array_equal(nn.Transformer.generate_square_subsequent_mask(4).numpy(), hidden.numpy())
+        padding = torch.tensor([[False] * 5, [False, False, True, True, False]])
+        want = theirs(src, tgt, tgt_mask=hidden, src_key_padding_mask=padding, memory_key_padding_mask=padding)
+        for own in ({"tgt_mask": tensor(hidden)}, {"tgt_is_causal": True}):
+            got = ours(tensor(src), tensor(tgt), src_key_padding_mask=tensor(padding),
+                       memory_key_padding_mask=tensor(padding), **own)
+            np.testing.assert_allclose(got.numpy(), want.detach().numpy(), rtol=1e-4, atol=1e-5)
+
     def test_modes(self):
         layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.5)
         x = tuff.randn([1, 3, 8]).realize()

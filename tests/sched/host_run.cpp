@@ -203,7 +203,8 @@ Values TensorEvaluator::compute(const Node& n) {
     for (int64_t i = 0; i < element_count(n.shape); i++) out.push_back(Scalar::of_int(n.dtype, i));
     return out;
   }
-  if (n.op == Op::Contiguous || n.op == Op::Detach || n.op == Op::Copy) return src(0);
+  if (n.op == Op::Contiguous || n.op == Op::Detach || n.op == Op::Copy || n.op == Op::Again)
+    return src(0);
   if (n.op == Op::Reduce) return reduced(n, src(0));
   Values out;
   const int64_t count = element_count(n.shape);

@@ -16,7 +16,8 @@ using namespace ir;
 
 class RandomGraph {
  public:
-  explicit RandomGraph(uint32_t seed, bool assigns) : rng_(seed), assigns_(assigns) {
+  explicit RandomGraph(uint32_t seed, bool assigns, bool again = false)
+      : rng_(seed), assigns_(assigns), again_(again) {
     for (int b = 0; b < 3; b++) add_buffer();
     const int steps = 3 + pick(14);
     for (int k = 0; k < steps; k++) step();
@@ -53,6 +54,10 @@ class RandomGraph {
 
   void step() {
     UOp u;
+    if (again_ && pick(4) == 0) {
+      pool_.push_back(make(Op::Again, DType::I32, {any(), any()}));
+      return;
+    }
     switch (pick(assigns_ ? 14 : 12)) {
       case 0:
       case 1:
@@ -180,7 +185,7 @@ class RandomGraph {
   }
 
   std::mt19937 rng_;
-  const bool assigns_;
+  const bool assigns_, again_;
   std::vector<UOp> pool_, current_, sinks_;
   Contents contents_;
 };
@@ -190,8 +195,8 @@ const Storage* storage_below(const Node* n) {
   return n->get<Ref<Storage>>().get();
 }
 
-void check_seed(uint32_t seed, bool assigns, const TargetOf& target_of) {
-  const RandomGraph g(seed, assigns);
+void check_seed(uint32_t seed, bool assigns, const TargetOf& target_of, bool again = false) {
+  const RandomGraph g(seed, assigns, again);
   const Scheduled s = schedule(g.sinks(), target_of);
   const RunResult got = run_schedule(s, g.contents());
   TensorEvaluator want(g.contents());
@@ -227,6 +232,22 @@ TEST(RandomGraphs, AssignsKeepOldAndNewContentsApart) {
   for (uint32_t seed = 0; seed < 1500; seed++) {
     check_seed(100000 + seed, true, host_target);
     if (HasFatalFailure()) return;
+  }
+}
+
+// What is read again is read under another name until the order is settled.
+TEST(RandomGraphs, WhatIsReadAgainIsTheSame) {
+  for (uint32_t seed = 0; seed < 1500; seed++) {
+    check_seed(300000 + seed, seed % 2, host_target, true);
+    if (HasFatalFailure()) return;
+    const RandomGraph g(300000 + seed, seed % 2, true);
+    for (const Call& c : schedule(g.sinks(), host_target).schedule->calls) {
+      ASSERT_NE(c.kind, CallKind::Again) << "seed " << seed;
+      // What a kernel writes it reads under the same name, if at all.
+      for (size_t k = c.output_count; k < c.args.size(); k++)
+        for (size_t w = 0; w < c.output_count; w++)
+          ASSERT_NE(c.args[k], c.args[w]) << "seed " << seed;
+    }
   }
 }
 

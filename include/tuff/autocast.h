@@ -1,0 +1,27 @@
+// Mixed precision by scope: which functions compute in 16 bits while it lives. Called by programs
+// around a model's forward pass; optim.h's GradScaler scales the loss.
+#pragma once
+
+#include <tuff/dtype.h>
+
+namespace tuff {
+
+/// As long as it lives, on this thread: products (matmul and what is made of it, linear, einsum,
+/// convolutions, attention's) round their F32 operands to `dtype` and give that dtype, adding up
+/// unrounded; reductions, norms, softmax and losses of F16 and BF16 give F32. All others follow
+/// their operands. Parameters stay as they are, and gradients have the parameters' dtype. Scopes
+/// nest; one that is not enabled computes as written. InvalidArgument unless dtype is F16 or BF16.
+class Autocast {
+ public:
+  explicit Autocast(DType dtype = DType::F16, bool enabled = true);
+  ~Autocast();
+  Autocast(const Autocast&) = delete;
+
+ private:
+  DType before_;
+};
+
+/// The dtype of this thread's scope; Void outside and in one that is not enabled.
+DType autocast_dtype();
+
+}  // namespace tuff

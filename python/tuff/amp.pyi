@@ -1,0 +1,16 @@
+"""Types of tuff.amp."""
+from typing import Any, Callable
+
+from . import DType, DTypeLike, optim
+
+GradScaler = optim.GradScaler
+
+
+class autocast:
+    def __init__(self, dtype: DTypeLike = ..., enabled: bool = True) -> None: ...
+    def __enter__(self) -> autocast: ...
+    def __exit__(self, *error: Any) -> None: ...
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]: ...
+
+
+def autocast_dtype() -> DType | None: ...

@@ -1,0 +1,195 @@
+"""Functions of Python with gradients of their own, checkpoints, gradients of functions, autocast."""
+import gc
+import threading
+import unittest
+import weakref
+
+import numpy as np
+
+import tuff
+from tuff import amp, autograd
+
+
+class Scaled(autograd.Function):
+    """(x * factor, x), whose gradient by x is 100 g of the first and g of the second."""
+    calls = 0
+
+    @staticmethod
+    def forward(ctx, x, factor, *, shift=0):
+        ctx.factor = factor
+        ctx.save_for_backward(x)
+        return x * factor + shift, x
+
+    @staticmethod
+    def backward(ctx, g, h):
+        Scaled.calls += 1
+        x, = ctx.saved_tensors
+        assert ctx.needs_input_grad == (True, False) and ctx.factor == 3
+        return g * 100 + h * x, None
+
+
+class Exp(autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = x.exp()
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0]
+
+
+class Functions(unittest.TestCase):
+    def test_results_and_gradients(self):
+        x = tuff.tensor([1.0, 2.0], requires_grad=True)
+        y, same = Scaled.apply(x, 3, shift=1)
+        self.assertEqual((y.tolist(), same.tolist()), ([4, 7], [1, 2]))
+        y, same = Scaled.apply(x, 3, shift=1)
+        (y + same * 10).sum().backward()
+        self.assertEqual(x.grad.tolist(), [110, 120])
+        self.assertEqual(Scaled.calls, 2)
+
+    def test_gradients_of_gradients(self):
+        x = tuff.tensor([0.5, -1.0], requires_grad=True)
+        y = Exp.apply(x)
+        self.assertIsInstance(y, tuff.Tensor)
+        first, = y.gradient([x])
+        second, = first.gradient([x])
+        np.testing.assert_allclose(second.numpy(), np.exp([0.5, -1]), rtol=1e-6)
+
+    def test_errors(self):
+        x = tuff.tensor([1.0, 2.0])
+
+        def function(forward, backward):
+            return type("Own", (autograd.Function,), {"forward": staticmethod(forward),
+                                                      "backward": staticmethod(backward)}).apply
+        self.assertRaisesRegex(ValueError, "gave 2 gradients for 1 arguments",
+                               function(lambda ctx, x: x * 1, lambda ctx, g: (g, g)), x)
+        self.assertRaises(tuff.ShapeError, function(lambda ctx, x: x * 1, lambda ctx, g: g[0]), x)
+        self.assertRaisesRegex(ValueError, "gives int", function(lambda ctx, x: 3, lambda ctx, g: g), x)
+        self.assertRaisesRegex(ValueError, "a tensor is read that stands for others",
+                               function(lambda ctx, x: x * 1, lambda ctx, g: g * g.sum().item()), x)
+        self.assertRaises(ZeroDivisionError, function(lambda ctx, x: x * 1, lambda ctx, g: g * (1 / 0)), x)
+        self.assertRaises(NotImplementedError, autograd.Function.apply, x)
+        with tuff.no_grad():
+            self.assertEqual(function(lambda ctx, x: x * 2, None)(x).tolist(), [2, 4])
+
+    def test_nothing_is_kept(self):
+        class Big:
+            pass
+        held = []
+
+        class Holds(autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.big = Big()
+                held.append(weakref.ref(ctx.big))
+                y = x * 2
+                ctx.save_for_backward(y)
+                return y
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * ctx.saved_tensors[0]
+        x = tuff.tensor([1.0], requires_grad=True)
+        y = Holds.apply(x)
+        gc.collect()
+        self.assertIsNone(held[0]())  # graphs hold no objects of Python
+        self.assertEqual(y.gradient([x])[0].tolist(), [2])
+
+    def test_inside_of_a_jit(self):
+        x = tuff.tensor([1.0, 2.0])
+
+        @tuff.jit
+        def step(x):
+            y = tuff.checkpoint(lambda z: Exp.apply(z) * 2, x)
+            return y.gradient([x])[0]
+        for i in range(4):
+            got = step((x + i).realize()).numpy()
+            np.testing.assert_allclose(got, 2 * np.exp([1 + i, 2 + i]), rtol=1e-6)
+        self.assertTrue(step.captured)
+
+
+class Checkpoints(unittest.TestCase):
+    def test_of_layers(self):
+        tuff.manual_seed(4)
+        block = tuff.nn.Sequential(tuff.nn.Linear(4, 16), tuff.nn.Dropout(0.5), tuff.nn.GELU(), tuff.nn.Linear(16, 4))
+        x = tuff.rand([8, 4]).realize()
+        found = []
+        for again in (False, True):
+            for p in block.parameters():
+                p.grad = None
+            tuff.manual_seed(6)
+            with tuff.TrainingMode():
+                y = tuff.checkpoint(block, x) if again else block(x)
+                y.square().sum().backward()
+            found.append([p.grad.numpy() for p in block.parameters()])
+        for a, b in zip(*found):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+    def test_other_arguments_and_results(self):
+        x = tuff.tensor([1.0, 2.0], requires_grad=True)
+        a, b = tuff.checkpoint(lambda x, n, *, shift: (x.exp() * n, x + shift), x, 3, shift=5)
+        g, = (a * b).gradient([x])
+        self.assertEqual(b.tolist(), [6, 7])
+        np.testing.assert_allclose(g.numpy(), np.exp([1, 2]) * 3 * np.array([7, 8]), rtol=1e-5)
+        self.assertRaisesRegex(ValueError, "checkpoint: the function gives NoneType", tuff.checkpoint, lambda x: None, x)
+
+
+class Derivatives(unittest.TestCase):
+    def test_all(self):
+        x, w = tuff.tensor([1.0, 2.0]), tuff.tensor([3.0, 5.0])
+        y, (gx, gw) = autograd.vjp(lambda x, w: x * x * w, (x, w), tuff.tensor([1.0, 10.0]))
+        self.assertEqual((y.tolist(), gx.tolist(), gw.tolist()), ([3, 20], [6, 200], [1, 40]))
+        y, g = autograd.vjp(lambda x: (x * x).sum(), x)
+        self.assertEqual((y.item(), g.tolist()), (5, [2, 4]))
+        (y, z), (ty, tz) = autograd.jvp(lambda x: (x * x, x[0] * x[1]), x, tuff.tensor([1.0, 0.5]))
+        self.assertEqual((ty.tolist(), tz.tolist()), ([2, 2], 2.5))
+        self.assertEqual(autograd.jacrev(lambda x: x * x, x).tolist(), [[2, 0], [0, 4]])
+        jx, jw = autograd.jacrev(lambda x, w: x * w, (x, w))
+        self.assertEqual((jx.tolist(), jw.tolist()), ([[3, 0], [0, 5]], [[1, 0], [0, 2]]))
+        self.assertEqual(autograd.hessian(lambda x: x[0] * x[0] * x[1], x).tolist(), [[4, 2], [2, 0]])
+        self.assertRaises(tuff.ShapeError, autograd.hessian, lambda x: x, x)
+
+
+class Vmap(unittest.TestCase):
+    def test_slices(self):
+        x, w = tuff.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), tuff.tensor([10.0, 100.0])
+        self.assertEqual(tuff.vmap(lambda v, w: (v * w).sum(), (0, None))(x, w).tolist(), [210, 430, 650])
+        self.assertEqual(tuff.vmap(lambda v, n: v * n)(x, 2).tolist(), [[2, 4], [6, 8], [10, 12]])
+        a, b = tuff.vmap(lambda v: (v.flip(), v.max()), 1, -1)(x)
+        self.assertEqual((a.tolist(), b.tolist()), ([[5, 6], [3, 4], [1, 2]], [5, 6]))
+        gradients = tuff.vmap(lambda v: (v ** 3).sum().gradient([v])[0])(x)
+        self.assertEqual(gradients.tolist(), [[3, 12], [27, 48], [75, 108]])
+        self.assertRaises(ValueError, tuff.vmap(lambda v: v, None), x)
+        self.assertRaises(ValueError, tuff.vmap(lambda v: v, (0, 0)), x)
+        self.assertRaisesRegex(ValueError, "a tensor is read that stands for others", tuff.vmap(lambda v: v * v[0].item()), x)
+
+
+class Autocast(unittest.TestCase):
+    def test_scopes(self):
+        x = tuff.rand([2, 3])
+        self.assertIsNone(amp.autocast_dtype())
+        with amp.autocast():
+            self.assertEqual((x @ x.T).dtype, tuff.float16)
+            with amp.autocast(tuff.bfloat16):
+                self.assertEqual((x @ x.T).dtype, tuff.bfloat16)
+                self.assertEqual((x @ x.T).softmax().dtype, tuff.float32)
+            with amp.autocast(enabled=False):
+                self.assertEqual((x @ x.T).dtype, tuff.float32)
+            seen = []
+            thread = threading.Thread(target=lambda: seen.append(amp.autocast_dtype()))
+            thread.start()
+            thread.join()
+            self.assertEqual(seen, [None])
+        self.assertEqual(amp.autocast("bfloat16")(lambda: (x @ x.T).dtype)(), tuff.bfloat16)
+        self.assertIsNone(amp.autocast_dtype())
+        self.assertRaises(ValueError, amp.autocast, tuff.float32)
+        with self.assertRaises(KeyError), amp.autocast():
+            raise KeyError
+        self.assertIsNone(amp.autocast_dtype())
+
+
+if __name__ == "__main__":
+    unittest.main()
