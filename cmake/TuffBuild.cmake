@@ -76,6 +76,8 @@ set(TUFF_HEADERS <algorithm> <array> <atomic> <bit> <cmath> <cstdint> <cstring> 
   <map> <memory> <mutex> <numeric> <optional> <set> <span> <string> <string_view> <unordered_map>
   <unordered_set> <utility> <variant> <vector> <fmt/format.h>)
 set(TUFF_NODE_ROOMS ir sched kernel render engine tensor nn check)
+# Headers that are precompiled have guards: `#pragma once` goes by the time of a file, and one that ccache
+# has from an earlier checkout would be taken twice.
 set(TUFF_NODE_HEADER ${PROJECT_SOURCE_DIR}/src/ir/uop.h)
 
 # tuff_shared_header(<target> <header>...): an object that has the headers precompiled. Who reuses them

@@ -1,7 +1,8 @@
 // Element types: their sizes, names, exact conversions and the promotion lattice.
 // Called by every room and by users. Must never know of tensors, devices or kernels.
 // A dtype is a row of one table (dtypes.def), so that fp8 and packed types can be added as rows.
-#pragma once
+#ifndef TUFF_DTYPE_H
+#define TUFF_DTYPE_H
 
 #include <cstddef>
 #include <cstdint>
@@ -91,3 +92,5 @@ void store_scalar(const Scalar& v, void* p);
 void convert(DType from, const void* src, DType to, void* dst, size_t n);
 
 }  // namespace tuff
+
+#endif  // TUFF_DTYPE_H

@@ -1,7 +1,8 @@
 // The one exception hierarchy. Thrown where a failure is detected; the text names the value,
 // the limit and what to do: "matmul: inner dimensions differ: (3,4) x (5,6)".
 // Called by every room. Broken invariants are not errors of the user: they use TUFF_CHECK.
-#pragma once
+#ifndef TUFF_ERROR_H
+#define TUFF_ERROR_H
 
 #include <stdexcept>
 #include <string>
@@ -37,3 +38,5 @@ class IndexError : public InvalidArgument {
 };
 
 }  // namespace tuff
+
+#endif  // TUFF_ERROR_H

@@ -1,6 +1,7 @@
 // TUFF_CHECK for broken invariants and fail<E>() for errors with formatted text.
 // Called by every room. A failed check throws InternalError with expression, place and message.
-#pragma once
+#ifndef TUFF_BASE_CHECK_H
+#define TUFF_BASE_CHECK_H
 
 #include <fmt/format.h>
 #include <tuff/error.h>
@@ -24,3 +25,5 @@ template <class E, class... Args>
     if (!(cond)) [[unlikely]]                                                         \
       ::tuff::check_failed(#cond, __FILE__, __LINE__, ::fmt::format("" __VA_ARGS__)); \
   } while (0)
+
+#endif  // TUFF_BASE_CHECK_H

@@ -1,6 +1,7 @@
 // Intrusive reference counting: Ref<T> for any T with retain()/release().
 // Called by graph (nodes, storages) and engine (buffers). Knows nothing of what it counts.
-#pragma once
+#ifndef TUFF_BASE_REF_H
+#define TUFF_BASE_REF_H
 
 #include <atomic>
 #include <cstdint>
@@ -60,3 +61,5 @@ Ref<T> make_ref(Args&&... args) {
 }
 
 }  // namespace tuff
+
+#endif  // TUFF_BASE_REF_H

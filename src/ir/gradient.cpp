@@ -1,6 +1,7 @@
 // The row of each op.
 #include <cmath>
 
+#include "ir/gradient.h"
 #include "ir/gradient_rows.h"
 #include "ir/op_table.h"
 #include "ir/scalar_eval.h"

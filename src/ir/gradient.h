@@ -13,8 +13,10 @@ namespace tuff::ir {
 // A gradient in closed form: the arg of a Detach of several sources, whose first is the value and
 // whose others are what it was computed from. The row is as those of ops are: per source (fewer
 // leave out the last ones) the gradient that follows from that of the node, empty where there is
-// none. The first axis of all of them counts problems that know nothing of each other. It makes its result of the node itself and of sources from the second on, so that
-// gradients of gradients work. Equal values are the same object.
+// none. It makes its result of the node itself and of sources from the second on, so that
+// gradients of gradients work; users' rules are graphs of what is known beforehand (rule.h), which
+// a form that needs itself cannot be. The first axis of all sources counts problems that know
+// nothing of each other (batch.h makes it longer). Equal values are the same object.
 struct GradientRule {
   const char* name;  // what texts and hashes have of it
   std::vector<UOp> (*row)(const UOp& u, const UOp& gradient);

@@ -1,6 +1,7 @@
 // Op: the enum of every operation, with names, groups and properties, all derived from ops.def.
 // Read by every room right of base. Nothing about an op is stated twice.
-#pragma once
+#ifndef TUFF_IR_OP_H
+#define TUFF_IR_OP_H
 
 #include <array>
 #include <cstdint>
@@ -87,3 +88,5 @@ constexpr bool takes_integers(Op op) { return is_alu(op) && row(op).dtypes != Op
 constexpr bool is_rendered(Op op) { return is_alu(op) && !has_flag(op, kDecomposed); }
 
 }  // namespace tuff::ir
+
+#endif  // TUFF_IR_OP_H

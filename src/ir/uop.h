@@ -2,7 +2,8 @@
 // are the same node, so == is identity. UOp is a counted handle; Node is what it points to. Called
 // by every room right of base. Must never know devices, memory or kernels' languages. Nodes are
 // made by the builders below, which check arity, dtypes and shapes and fold constants.
-#pragma once
+#ifndef TUFF_IR_UOP_H
+#define TUFF_IR_UOP_H
 
 #include <atomic>
 #include <cstdint>
@@ -302,3 +303,5 @@ uint64_t last_storage_id();                 // of those made so far: younger one
 uint64_t live_node_count();                 // for leak tests
 
 }  // namespace tuff::ir
+
+#endif  // TUFF_IR_UOP_H

@@ -2,9 +2,10 @@
 """Runs the conformance suite on one device through `tuff check` and compares what was executed with
 tests/data/check_counts.json: device x op x dtype -> how many cases passed or failed there.
 
-Usage: conformance.py TUFF COUNTS DEVICE [--update] [-- more options of `tuff check`]
+Usage: conformance.py TUFF COUNTS DEVICE [--dtypes f32,i32] [--update] [-- more options of `tuff check`]
   DEVICE    CPU, SHUFFLE, AMD (emulated, with AMD_IFACE=MOCK), PoCL, or a part of a Vulkan driver's name: lavapipe, SwiftShader; with a tier of tiers.py
             forced on it: lavapipe/floor, PoCL/buffers
+  --dtypes  of these alone
   --update  writes the counts of this run instead of comparing (also TUFF_UPDATE_GOLDENS=1)
 Exit code: 0 as expected, 1 not, 77 the device is not there (a skip, which ctest counts and shows).
 """
@@ -94,6 +95,7 @@ def main():
     parser.add_argument("tuff")
     parser.add_argument("counts", type=pathlib.Path)
     parser.add_argument("device")
+    parser.add_argument("--dtypes", type=lambda text: text.split(","), default=[])
     parser.add_argument("--update", action="store_true")
     parser.add_argument("more", nargs="*")
     options = parser.parse_args()
@@ -107,7 +109,10 @@ def main():
         print(f"skipped: no device {options.device} ({why})")
         return SKIP
     begin = time.monotonic()
-    rows, code = run_check(options.tuff, device, options.more)
+    if options.update and options.dtypes:
+        parser.error("--update writes the counts of all dtypes")
+    chosen = ["--filter", ",".join(f"*/{t}/*" for t in options.dtypes)] if options.dtypes else []
+    rows, code = run_check(options.tuff, device, [*chosen, *options.more])
     counts = executed(options.tuff, rows)
     total = sum(sum(c.values()) for c in counts.values())
     refused = sum(r["verdict"] == "unsupported" and r["expected"] for r in rows)
@@ -119,7 +124,10 @@ def main():
     if options.update or os.environ.get("TUFF_UPDATE_GOLDENS") == "1":
         write_counts(options.counts, {**all_counts, pinned_as: counts})
         return code
-    differing = differences(all_counts.get(pinned_as, {}), counts)
+    pinned = all_counts.get(pinned_as, {})
+    if options.dtypes:
+        pinned = {op: of for op, row in pinned.items() if (of := {t: n for t, n in row.items() if t in options.dtypes})}
+    differing = differences(pinned, counts)
     if differing:
         print(f"{len(differing)} ops were not executed as often as {options.counts.name} pins; "
               "run this with --update if that is meant:")
