@@ -10,7 +10,11 @@ namespace {
 using Inputs = const std::vector<Tensor>&;
 using enum Precision;
 
-Tensor symmetric(const Tensor& x) { return (x + x.transpose(-2, -1)) * 0.5; }
+// Integers stay integers, which the functions refuse.
+Tensor symmetric(const Tensor& x) {
+  const Tensor twice = x + x.transpose(-2, -1);
+  return is_float(twice.dtype()) ? twice * 0.5 : twice;
+}
 
 }  // namespace
 
