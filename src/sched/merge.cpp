@@ -27,6 +27,7 @@ struct Candidate {
   bool possible = false;
   bool sums = false;        // over columns
   std::vector<UOp> ranges;  // of all its Ends
+  size_t loops = 0;         // as kMaxLoops counts them
   UOp sink;                 // Params carry slots of the schedule instead of argument numbers
   std::vector<uint32_t> reads, writes;  // slots; what is updated in place is both
   int64_t elements = 1;                 // walked
@@ -53,7 +54,7 @@ struct Group {
   std::vector<Nest> nests;
   std::set<uint32_t> slots;
   int64_t elements = 0;
-  size_t nodes = 0;
+  size_t nodes = 0, loops = 0;
 };
 
 // One loop list for all Ends, of constant sizes, no store gated, no row kept.
@@ -107,6 +108,7 @@ Candidate candidate(const Call& c) {
   }
   for (const Node* n : toposort(out.sink)) {
     out.nodes++;
+    if (n->op == Op::Range) out.loops += contains(out.ranges, UOp(n)) ? 1 : 3;
     if (n->op == Op::Load) add_once(out.reads, slot_of(n->src(0)));
     if (n->op == Op::Store) add_once(out.writes, slot_of(n->src(0)));
   }
@@ -191,7 +193,7 @@ class Merger {
       return ranges.empty() ||
              (ranges.size() == 1 && ranges[0]->src(0)->const_int() <= kMaxNestElements);
     };
-    return g.nests.size() < kMaxNests && small(k.ranges) && small(g.nests[0].ranges) &&
+    return g.nests.size() < kMaxNests && g.loops + k.loops <= kMaxLoops && small(k.ranges) && small(g.nests[0].ranges) &&
            g.elements + k.elements <= kMaxMergedElements;
   }
 
@@ -285,6 +287,7 @@ class Merger {
     add_ends(n, moved);
     g.nests.push_back(std::move(n));
     g.elements += k.elements;
+    g.loops += k.loops;
   }
   static void add_ends(Nest& n, const UOp& moved) {
     for (const UOp& end : moved->src()) {

@@ -178,6 +178,22 @@ class Moves(unittest.TestCase):
         self.assertRaises(TypeError, net.to, 3)
 
 
+class Gradients(unittest.TestCase):
+    def test_many_small_sums_together(self):
+        """Gradients of biases and norms are sums over columns, which kernels have beside each other: no more than fit."""
+        grads, values = {}, np.random.default_rng(3).standard_normal((2, 2, 12, 16)).astype(np.float32)
+        for device in (d for d in tuff.devices() if d.split(":")[0] in ("CPU", "VULKAN")):
+            tuff.manual_seed(3)
+            model = nn.Sequential(*[nn.TransformerEncoderLayer(16, 2, 32, dropout=0) for _ in range(3)]).to(device)
+            x, weights = (tuff.tensor(v, device=device) for v in values)
+            (model(x) * weights).mean().backward()
+            grads[device] = [p.grad for p in model.parameters()]
+            tuff.realize(grads[device])
+        for other in grads.values():
+            for mine, theirs in zip(grads["CPU"], other, strict=True):
+                np.testing.assert_allclose(theirs.numpy(), mine.numpy(), rtol=1e-3, atol=1e-5)
+
+
 class Use(unittest.TestCase):
     def test_training(self):
         tuff.Tensor.manual_seed(1)

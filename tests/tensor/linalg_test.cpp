@@ -33,7 +33,7 @@ struct Place {
   Tensor made(const Sizes& sizes, uint64_t seed) const {
     int64_t count = 1;
     for (const Size& s : sizes) count *= int64_t(s);
-    return Tensor::from(pattern(count, seed), sizes, {.device = "CPU"}).to(device).cast(dtype);
+    return Tensor::from(pattern(count, seed), sizes, {.device = "CPU"}).cast(dtype).to(device);
   }
   Tensor positive(const Sizes& sizes, uint64_t seed) const {
     const Tensor x = made(sizes, seed);
@@ -43,7 +43,7 @@ struct Place {
 
 double largest(const Tensor& x) {
   double out = 0;
-  for (const double v : x.cast(DType::F64).to("CPU").to_vector<double>())
+  for (const double v : x.to("CPU").cast(DType::F64).to_vector<double>())
     out = std::isnan(v) ? v : std::max(out, std::abs(v));
   return out;
 }
@@ -65,7 +65,9 @@ class Linalg : public testing::TestWithParam<std::string> {
     Sizes sizes;
   };
   std::vector<Case> cases(const Sizes& of_f32, const Sizes& of_f64) const {
-    return {{{GetParam(), DType::F32}, of_f32}, {{GetParam(), DType::F64}, of_f64}};
+    std::vector<Case> out{{{GetParam(), DType::F32}, of_f32}};
+    if (test::computes(GetParam(), DType::F64)) out.push_back({{GetParam(), DType::F64}, of_f64});
+    return out;
   }
 };
 

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "base/split_mix.h"
+#include "kernel/opt/rules.h"
 
 namespace tuff::kernel {
 
