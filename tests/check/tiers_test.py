@@ -109,7 +109,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tuff")
     parser.add_argument("tier", choices=TIERS)
-    parser.add_argument("--every", type=int, default=20)
+    parser.add_argument("--every", type=int, default=40)
     parser.add_argument("--digits", action="store_true")
     parser.add_argument("--validation", action="store_true")
     options = parser.parse_args()
