@@ -167,6 +167,21 @@ class Vmap(unittest.TestCase):
         self.assertRaisesRegex(ValueError, "a tensor is read that stands for others", tuff.vmap(lambda v: v * v[0].item()), x)
 
 
+    def test_gradients_in_closed_form(self):
+        """What linalg's gradients are made of counts matrices: vmap makes it more of them."""
+        a = np.random.default_rng(1).standard_normal((2, 3, 3)) + 4 * np.eye(3)
+        inverses = tuff.vmap(tuff.linalg.inv)(tuff.tensor(a))
+        np.testing.assert_allclose(inverses.numpy(), np.linalg.inv(a), rtol=1e-12)
+
+        def total(m):
+            return (tuff.linalg.inv(m) * tuff.tensor(a[1])).sum()
+
+        step = 1e-6 * np.arange(9).reshape(3, 3)
+        hessian = autograd.hessian(total, tuff.tensor(a[0])).numpy()
+        ahead, behind = (autograd.jacrev(total, tuff.tensor(a[0] + s)).numpy() for s in (step, -step))
+        np.testing.assert_allclose(np.tensordot(hessian, step, 2), (ahead - behind) / 2, rtol=1e-5, atol=1e-14)
+
+
 class Autocast(unittest.TestCase):
     def test_scopes(self):
         x = tuff.rand([2, 3])
