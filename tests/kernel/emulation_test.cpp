@@ -8,6 +8,7 @@
 #include "ir/scalar_eval.h"
 #include "kernel/ast_builder.h"
 #include "kernel/dtype_cases.h"
+#include "kernel/pipeline.h"
 
 namespace tuff::kernel::testing {
 namespace {
