@@ -111,9 +111,6 @@ Tensor turned(const Tensor& x) {
 
 // ---- one product
 
-// (..., a) times a table (a, b).
-Tensor product_with(const Tensor& x, const Tensor& matrix) { return x.matmul(matrix); }
-
 // n pairs to n pairs, both as 2n real numbers.
 Tensor whole_complex(const Tensor& x, int64_t n, Direction direction) {
   const auto fill = [&](std::vector<double>& out) {
@@ -127,7 +124,7 @@ Tensor whole_complex(const Tensor& x, int64_t n, Direction direction) {
   };
   const std::string what = fmt::format("whole {} {}", letter(direction), n);
   const Tensor matrix = table(x, what, {2 * n, 2 * n}, fill);
-  return unflatten(product_with(x.flatten(-2, -1), matrix), x.dim() - 2, n, 2);
+  return unflatten(matmul(x.flatten(-2, -1), matrix), x.dim() - 2, n, 2);
 }
 
 Tensor whole_of_real(const Tensor& x, int64_t n) {
@@ -141,7 +138,7 @@ Tensor whole_of_real(const Tensor& x, int64_t n) {
       }
   };
   const Tensor matrix = table(x, fmt::format("of real {}", n), {n, 2 * points}, fill);
-  return unflatten(product_with(x, matrix), x.dim() - 1, points, 2);
+  return unflatten(matmul(x, matrix), x.dim() - 1, points, 2);
 }
 
 // Every point but the first and, of an even length, the last stands for its conjugate too.
@@ -157,7 +154,7 @@ Tensor whole_to_real(const Tensor& x, int64_t n) {
         }
   };
   const Tensor matrix = table(x, fmt::format("to real {}", n), {2 * points, n}, fill);
-  return product_with(x.flatten(-2, -1), matrix);
+  return matmul(x.flatten(-2, -1), matrix);
 }
 
 // ---- stages

@@ -185,6 +185,8 @@ inline Tensor as_float(const Tensor& x) { return x.cast(real_dtype(x.dtype())); 
 // In a scope of Autocast: what is multiplied, and the dtype that a reduction, norm, softmax or loss
 // of t gives; elsewhere x and t.
 Tensor factor(const Tensor& x);
+// Tensor::matmul of the operands as they are, for functions that Autocast leaves whole.
+Tensor matmul(const Tensor& a, const Tensor& b);
 DType total_dtype(DType t);
 template <class F>
 Tensor computed_wide(const Tensor& x, F&& f) {

@@ -11,16 +11,18 @@ using detail::text;
 using detail::totalled;
 
 Tensor Tensor::matmul(const Tensor& other) const {
-  if (dim() == 0 || other.dim() == 0)
-    fail<ShapeError>("matmul: a scalar was given: {} x {}", text(sizes()), text(other.sizes()));
-  if (dim() == 1) return unsqueeze(0).matmul(other).squeeze(other.dim() == 1 ? -1 : -2);
-  if (other.dim() == 1) return matmul(other.unsqueeze(1)).squeeze(-1);
-  if (!detail::same(other.size(-2), size(-1)))
-    fail<ShapeError>("matmul: inner dimensions differ: {} x {}", text(sizes()),
-                     text(other.sizes()));
-  detail::require_same_device("matmul", *this, other);
+  return detail::matmul(detail::factor(*this), detail::factor(other));
+}
+
+Tensor detail::matmul(const Tensor& a, const Tensor& b) {
+  if (a.dim() == 0 || b.dim() == 0)
+    fail<ShapeError>("matmul: a scalar was given: {} x {}", text(a.sizes()), text(b.sizes()));
+  if (a.dim() == 1) return matmul(a.unsqueeze(0), b).squeeze(b.dim() == 1 ? -1 : -2);
+  if (b.dim() == 1) return matmul(a, b.unsqueeze(1)).squeeze(-1);
+  if (!same(b.size(-2), a.size(-1)))
+    fail<ShapeError>("matmul: inner dimensions differ: {} x {}", text(a.sizes()), text(b.sizes()));
+  require_same_device("matmul", a, b);
   // (..., n, 1, k) * (..., 1, m, k), summed over k; products are added up unrounded.
-  const Tensor a = detail::factor(*this), b = detail::factor(other);
   const DType t = promote(a.dtype(), b.dtype()), wide = accumulator(t);
   const Tensor rows = a.cast(wide).unsqueeze(-2),
                columns = b.cast(wide).transpose(-2, -1).unsqueeze(-3);

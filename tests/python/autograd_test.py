@@ -198,6 +198,18 @@ class Autocast(unittest.TestCase):
             thread.start()
             thread.join()
             self.assertEqual(seen, [None])
+        # Factorizations and transforms are as they are outside, and so are their gradients.
+        a = tuff.tensor(np.random.default_rng(2).standard_normal((40, 40)) + 8 * np.eye(40), dtype=tuff.float32)
+        results = []
+        for enabled in (False, True):
+            with amp.autocast(enabled=enabled):
+                g = tuff.tensor(a.numpy(), requires_grad=True)
+                inverse = tuff.linalg.inv(g)
+                inverse.square().sum().backward()
+                results.append([inverse.numpy(), g.grad.numpy(), tuff.fft.rfft(a).numpy()])
+        for outside, inside in zip(*results, strict=True):
+            self.assertEqual(outside.dtype, inside.dtype)
+            np.testing.assert_array_equal(outside, inside)
         self.assertEqual(amp.autocast("bfloat16")(lambda: (x @ x.T).dtype)(), tuff.bfloat16)
         self.assertIsNone(amp.autocast_dtype())
         self.assertRaises(ValueError, amp.autocast, tuff.float32)

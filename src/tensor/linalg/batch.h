@@ -14,6 +14,8 @@
 
 namespace tuff::linalg {
 
+using detail::matmul;  // whole in a scope of Autocast
+
 // The matrices of a tensor (..., m, n) as (batch, m, n), and the way back.
 class Batch {
  public:

@@ -63,11 +63,11 @@ Tensor factored(const Tensor& given) {
     const Factor first = of_block(part(a, 0, h, 0, h), true);
     const Tensor lower = first.lower.contiguous(), back = first.inverse.transpose(1, 2);
     const Tensor below = part(a, h, rest, 0, h).contiguous();
-    const Tensor once = below.matmul(back).contiguous();
-    const Tensor left = (below - once.matmul(lower.transpose(1, 2))).contiguous();
-    const Tensor panel = (once + left.matmul(back)).contiguous();
+    const Tensor once = matmul(below, back).contiguous();
+    const Tensor left = (below - matmul(once, lower.transpose(1, 2))).contiguous();
+    const Tensor panel = (once + matmul(left, back)).contiguous();
     const Tensor others =
-        (part(a, h, rest, h, rest) - panel.matmul(panel.transpose(1, 2))).contiguous();
+        (part(a, h, rest, h, rest) - matmul(panel, panel.transpose(1, 2))).contiguous();
     const Tensor moved = Tensor::where(columns(done, h, rest) != 0, part(a, 0, h, h, rest), 0);
     a = Tensor::cat({Tensor::cat({others, panel}, 2), Tensor::cat({moved, lower}, 2)}, 1)
             .contiguous();
@@ -78,7 +78,7 @@ Tensor factored(const Tensor& given) {
 // Murray, 2016 (arXiv 1602.07527).
 std::vector<UOp> row_of_cholesky(const UOp& u, const UOp& gradient) {
   const Tensor l = tensor_of(u, u), g = tensor_of(gradient, u).tril();
-  const Tensor inner = l.transpose(1, 2).matmul(g).tril();
+  const Tensor inner = matmul(l.transpose(1, 2), g).tril();
   const int64_t n = rows_of(l);
   const Tensor halved = Tensor::where(ones_on_diagonal(l, n, n) != 0, inner * 0.5, inner);
   const Tensor upper = l.transpose(1, 2);

@@ -98,17 +98,17 @@ LeastSquares lstsq(const Tensor& a, const Tensor& b) {
   LeastSquares out;
   if (m >= n) {
     const auto [q, r] = qr_of(of_a.matrices(), false);
-    const Tensor x = triangular_solution(r, q.transpose(1, 2).matmul(of_b.matrices()),
+    const Tensor x = triangular_solution(r, matmul(q.transpose(1, 2), of_b.matrices()),
                                          {.upper = true});
     out.solution = of_b.placed(x);
     if (m > n) {
-      const Tensor left = of_a.matrices().matmul(x) - of_b.matrices();
+      const Tensor left = matmul(of_a.matrices(), x) - of_b.matrices();
       out.residuals = of_b.placed((left * left).sum({1}));
     }
   } else {
     const auto [q, r] = qr_of(of_a.matrices().transpose(1, 2).contiguous(), false);
     const Tensor y = triangular_solution(r.transpose(1, 2), of_b.matrices(), {});
-    out.solution = of_b.placed(q.matmul(y));
+    out.solution = of_b.placed(matmul(q, y));
   }
   if (m <= n) out.residuals = Tensor::empty({0}, {.dtype = a.dtype(), .device = a.device()});
   return out;
@@ -135,9 +135,9 @@ Tensor counted(const char* what, const Tensor& s, int64_t longest, std::optional
 std::vector<UOp> row_of_pseudoinverse(const UOp& u, const UOp& gradient) {
   const Tensor p = tensor_of(u, u), a = tensor_of(u->src(1), u), g = tensor_of(gradient, u);
   const Tensor pt = p.transpose(1, 2), gt = g.transpose(1, 2);
-  const Tensor left = gt - a.matmul(p.matmul(gt)), right = gt - gt.matmul(p).matmul(a);
-  const Tensor to_a = left.matmul(p).matmul(pt) + pt.matmul(p).matmul(right) -
-                      pt.matmul(g).matmul(pt);
+  const Tensor left = gt - matmul(a, matmul(p, gt)), right = gt - matmul(matmul(gt, p), a);
+  const Tensor to_a = matmul(matmul(left, p), pt) + matmul(matmul(pt, p), right) -
+                      matmul(matmul(pt, g), pt);
   return gradients_of_sources({to_a});
 }
 constexpr ir::GradientRule kPseudoinverse{"pinv", row_of_pseudoinverse};
@@ -151,7 +151,7 @@ Tensor pinv(const Tensor& a, std::optional<double> atol, std::optional<double> r
   const Tensor use = counted("pinv", d.s, std::max(batch.m(), batch.n()), atol, rtol);
   const Tensor inverses = Tensor::where(use, 1 / d.s, 0);
   const Tensor value =
-      (d.vh.transpose(1, 2) * inverses.unsqueeze(1)).matmul(d.u.transpose(1, 2)).contiguous();
+      matmul(d.vh.transpose(1, 2) * inverses.unsqueeze(1), d.u.transpose(1, 2)).contiguous();
   return batch.placed(ruled(value, {batch.matrices()}, kPseudoinverse));
 }
 
@@ -168,14 +168,13 @@ Tensor matrix_rank(const Tensor& a, std::optional<double> atol, std::optional<do
 Tensor matrix_power(const Tensor& a, int64_t n) {
   if (a.dim() < 2 || !detail::same(a.size(-1), a.size(-2)))
     fail<ShapeError>("matrix_power: matrices of {} are not square", text(a.sizes()));
-  if (n < 0) return matrix_power(inv(a), n == INT64_MIN ? INT64_MAX : -n);
   if (n == 0) {
     const TensorOptions o{.dtype = a.dtype(), .device = a.device()};
     return Tensor::eye(a.size(-1), o).expand(a.sizes());
   }
-  Tensor power = a, product;
-  for (uint64_t left = uint64_t(n);; power = power.matmul(power)) {
-    if (left & 1) product = product.defined() ? product.matmul(power) : power;
+  Tensor power = n < 0 ? inv(a) : a, product;
+  for (uint64_t left = n < 0 ? 0 - uint64_t(n) : uint64_t(n);; power = matmul(power, power)) {
+    if (left & 1) product = product.defined() ? matmul(product, power) : power;
     left >>= 1;
     if (left == 0) return product;
   }

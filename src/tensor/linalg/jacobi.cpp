@@ -57,8 +57,8 @@ Tensor moved_on(const Tensor& x, int64_t axis) {
 
 // One more step of an iteration that makes what is nearly orthonormal so to the last digits.
 Tensor orthonormal(const Tensor& rows) {
-  const Tensor square = rows.matmul(rows.transpose(1, 2)).contiguous();
-  return (rows * 1.5 - square.matmul(rows) * 0.5).contiguous();
+  const Tensor square = matmul(rows, rows.transpose(1, 2)).contiguous();
+  return (rows * 1.5 - matmul(square, rows) * 0.5).contiguous();
 }
 
 // ---- symmetric matrices
@@ -88,7 +88,7 @@ Eigen eigen_of(const Tensor& given) {
   const Tensor a = (given / scale).contiguous();
   const Tensor v = vectors_of_symmetric(a);
   // Rayleigh's quotients are right to twice as many digits as the vectors.
-  const Tensor values = (v.matmul(a).contiguous() * v).sum({2}).contiguous();
+  const Tensor values = (matmul(v, a).contiguous() * v).sum({2}).contiguous();
   const Tensor order = detail::stable_order(detail::order_keys(values)).contiguous();
   const Tensor sorted = detail::taken(values * scale.squeeze(2), order);
   return {sorted.contiguous(), rows_at(v, order).transpose(1, 2).contiguous()};
@@ -99,7 +99,9 @@ Tensor vectors_of(const Tensor& values, const Tensor& vectors, const Tensor& a);
 
 Tensor symmetric(const Tensor& x) { return (x + x.transpose(1, 2)) * 0.5; }
 
-Tensor between(const Tensor& x, const Tensor& b, const Tensor& y) { return x.matmul(b).matmul(y); }
+Tensor between(const Tensor& x, const Tensor& b, const Tensor& y) {
+  return matmul(matmul(x, b), y);
+}
 
 // x / (s_j - s_i), 0 on the diagonal
 Tensor over_differences(const Tensor& x, const Tensor& s) {
@@ -112,13 +114,13 @@ Tensor over_differences(const Tensor& x, const Tensor& s) {
 std::vector<UOp> row_of_eigenvalues(const UOp& u, const UOp& gradient) {
   const Tensor a = tensor_of(u->src(1), u), g = tensor_of(gradient, u);
   const Tensor v = vectors_of(tensor_of(u->src(0), u), tensor_of(u->src(2), u), a);
-  return gradients_of_sources({(v * g.unsqueeze(1)).matmul(v.transpose(1, 2))});
+  return gradients_of_sources({matmul(v * g.unsqueeze(1), v.transpose(1, 2))});
 }
 std::vector<UOp> row_of_eigenvectors(const UOp& u, const UOp& gradient) {
   const Tensor a = tensor_of(u->src(1), u), g = tensor_of(gradient, u), v = tensor_of(u, u);
   const Tensor values = values_of(tensor_of(u->src(2), u), tensor_of(u->src(0), u), a);
   const Tensor vt = v.transpose(1, 2);
-  return gradients_of_sources({symmetric(between(v, over_differences(vt.matmul(g), values), vt))});
+  return gradients_of_sources({symmetric(between(v, over_differences(matmul(vt, g), values), vt))});
 }
 constexpr ir::GradientRule kValues{"eigh_values", row_of_eigenvalues},
     kVectors{"eigh_vectors", row_of_eigenvectors};
@@ -152,7 +154,7 @@ Singular values_of_tall(const Tensor& given, bool full) {
   const auto [q, r] = values_of_qr((given / scale).contiguous(), full);
   const Tensor square = rows(r, 0, n).contiguous();
   const Tensor u = n == 1 ? square.ones_like() : rotation_of_rows(square);
-  const Tensor rotated = u.matmul(square).contiguous();
+  const Tensor rotated = matmul(u, square).contiguous();
   const Tensor s = (rotated * rotated).sum({2}).sqrt().contiguous();
   const Tensor order = detail::stable_order(detail::order_keys(s.neg())).contiguous();
   // The directions of the rows, and where they are 0 what is orthogonal to the others.
@@ -162,7 +164,7 @@ Singular values_of_tall(const Tensor& given, bool full) {
   Singular out;
   out.s = (detail::taken(s, order) * scale.squeeze(2)).contiguous();
   out.vh = (v * sign.unsqueeze(1)).transpose(1, 2).contiguous();
-  out.u = columns(q, 0, n).matmul(rows_at(u, order).transpose(1, 2).contiguous()).contiguous();
+  out.u = matmul(columns(q, 0, n), rows_at(u, order).transpose(1, 2).contiguous()).contiguous();
   if (full) out.u = Tensor::cat({out.u, columns(q, n, columns_of(q) - n)}, 2).contiguous();
   return out;
 }
@@ -184,32 +186,32 @@ struct SingularNode {
   }
   // What is outside of the columns of an orthonormal matrix.
   static Tensor outside(const Tensor& columns, const Tensor& x) {
-    return x - columns.matmul(columns.transpose(1, 2).matmul(x));
+    return x - matmul(columns, matmul(columns.transpose(1, 2), x));
   }
 };
 
 std::vector<UOp> row_of_u(const UOp& u, const UOp& gradient) {
   const SingularNode n(u, gradient);
   const Singular& d = n.ruled;
-  Tensor inner = n.skew(d.u.transpose(1, 2).matmul(n.to)) * d.s.unsqueeze(1);
+  Tensor inner = n.skew(matmul(d.u.transpose(1, 2), n.to)) * d.s.unsqueeze(1);
   Tensor to_a = between(d.u, inner, d.vh);
   if (rows_of(d.u) > columns_of(d.u))
-    to_a = to_a + (SingularNode::outside(d.u, n.to) / d.s.unsqueeze(1)).matmul(d.vh);
+    to_a = to_a + matmul(SingularNode::outside(d.u, n.to) / d.s.unsqueeze(1), d.vh);
   return gradients_of_sources({to_a});
 }
 std::vector<UOp> row_of_vh(const UOp& u, const UOp& gradient) {
   const SingularNode n(u, gradient);
   const Singular& d = n.ruled;
   const Tensor v = d.vh.transpose(1, 2), to_v = n.to.transpose(1, 2);
-  const Tensor inner = n.skew(d.vh.matmul(to_v)) * d.s.unsqueeze(2);
+  const Tensor inner = n.skew(matmul(d.vh, to_v)) * d.s.unsqueeze(2);
   Tensor to_a = between(d.u, inner, d.vh);
   if (rows_of(v) > columns_of(v))
-    to_a = to_a + (d.u / d.s.unsqueeze(1)).matmul(SingularNode::outside(v, to_v).transpose(1, 2));
+    to_a = to_a + matmul(d.u / d.s.unsqueeze(1), SingularNode::outside(v, to_v).transpose(1, 2));
   return gradients_of_sources({to_a});
 }
 std::vector<UOp> row_of_s(const UOp& u, const UOp& gradient) {
   const SingularNode n(u, gradient);
-  return gradients_of_sources({(n.ruled.u * n.to.unsqueeze(1)).matmul(n.ruled.vh)});
+  return gradients_of_sources({matmul(n.ruled.u * n.to.unsqueeze(1), n.ruled.vh)});
 }
 std::vector<UOp> row_of_full(const UOp&, const UOp&) {
   fail<Unsupported>(

@@ -95,7 +95,7 @@ LU lu_of(const Tensor& given) {
     const Tensor others = columns(a, h, rest);
     const Tensor pivot_rows =
         Tensor::where(columns(done, h, rest) != 0, 0, rows_at(others, index)).contiguous();
-    const Tensor left = (others - columns(s, h, h).matmul(pivot_rows)).contiguous();
+    const Tensor left = (others - matmul(columns(s, h, h), pivot_rows)).contiguous();
     a = Tensor::cat({left, panel}, 2).contiguous();
   }
   LU out;
@@ -119,13 +119,13 @@ Tensor solved(const Tensor& a, const Tensor& b) {
 std::vector<UOp> row_of_solution(const UOp& u, const UOp& gradient) {
   const Tensor x = tensor_of(u, u), a = tensor_of(u->src(1), u), g = tensor_of(gradient, u);
   const Tensor to_b = solution(a.transpose(1, 2), g);
-  return gradients_of_sources({to_b.matmul(x.transpose(1, 2)).neg(), to_b});
+  return gradients_of_sources({matmul(to_b, x.transpose(1, 2)).neg(), to_b});
 }
 constexpr ir::GradientRule kSolution{"solve", row_of_solution};
 
 std::vector<UOp> row_of_inverse(const UOp& u, const UOp& gradient) {
   const Tensor x = tensor_of(u, u).transpose(1, 2), g = tensor_of(gradient, u);
-  return gradients_of_sources({x.matmul(g).matmul(x).neg()});
+  return gradients_of_sources({matmul(matmul(x, g), x).neg()});
 }
 constexpr ir::GradientRule kInverse{"inv", row_of_inverse};
 

@@ -89,7 +89,7 @@ Block block_of(const Tensor& s, const Panel& p) {
   b.v = (m > h ? Tensor::cat({upper, corner}, 1) : corner).contiguous();
   const Tensor tau = part(s, m - h, h, p.tau(), 1).contiguous();
   const Tensor across = wide(tau.transpose(1, 2), h, h);
-  const Tensor products = (b.v.transpose(1, 2).matmul(b.v) * across).contiguous();
+  const Tensor products = (matmul(b.v.transpose(1, 2), b.v) * across).contiguous();
   const Tensor inverse = inverse_of_triangle(products, {.unit = true});
   b.t = (inverse.transpose(1, 2) * across).contiguous();
   return b;
@@ -101,8 +101,8 @@ Tensor product_of(const std::vector<Block>& blocks, const Tensor& like, int64_t 
   Tensor q = stored(rolled_rows(ones_on_diagonal(like, m, k), all % m));
   for (size_t i = blocks.size(); i-- > 0;) {
     const Block& b = blocks[i];
-    const Tensor y = b.t.matmul(b.v.transpose(1, 2).matmul(q).contiguous()).contiguous();
-    q = rolled_rows((q - b.v.matmul(y)).contiguous(), m - h).contiguous();
+    const Tensor y = matmul(b.t, matmul(b.v.transpose(1, 2), q).contiguous()).contiguous();
+    q = rolled_rows((q - matmul(b.v, y)).contiguous(), m - h).contiguous();
   }
   return q;
 }
@@ -133,9 +133,9 @@ std::pair<Tensor, Tensor> tall(const Tensor& given, bool complete) {
     const Block& w = blocks.back();
     const Tensor others = rolled_rows(columns(a, h, rest), h).contiguous();
     const Tensor is_done = wide(columns(done, h, rest), h, rest) != 0;
-    const Tensor y = Tensor::where(is_done, 0, w.v.transpose(1, 2).matmul(others)).contiguous();
-    const Tensor z = w.t.transpose(1, 2).matmul(y).contiguous();
-    const Tensor left = (others - w.v.matmul(z)).contiguous();
+    const Tensor y = Tensor::where(is_done, 0, matmul(w.v.transpose(1, 2), others)).contiguous();
+    const Tensor z = matmul(w.t.transpose(1, 2), y).contiguous();
+    const Tensor left = (others - matmul(w.v, z)).contiguous();
     a = Tensor::cat({left, panel}, 2).contiguous();
   }
   const int64_t k = complete ? m : n;
@@ -159,7 +159,7 @@ std::pair<Tensor, Tensor> values_of_qr(const Tensor& a, bool complete) {
   const int64_t m = rows_of(a), n = columns_of(a);
   if (m >= n) return tall(a, complete);
   auto [q, r] = tall(columns(a, 0, m).contiguous(), false);
-  const Tensor others = q.transpose(1, 2).matmul(columns(a, m, n - m)).contiguous();
+  const Tensor others = matmul(q.transpose(1, 2), columns(a, m, n - m)).contiguous();
   return {q, Tensor::cat({r, others}, 2).contiguous()};
 }
 
@@ -171,10 +171,10 @@ Tensor r_of(const Tensor& q, const Tensor& r, const Tensor& a);
 // (to Q + Q S) R⁻ᵀ, S the symmetric matrix whose lower triangle is that of R to_Rᵀ - to_Qᵀ Q
 // (Walter and Lehmann, 2013; Seeger and others, 2017).
 Tensor through_qr(const Tensor& q, const Tensor& r, const Tensor& to_q, const Tensor& to_r) {
-  const Tensor inner = to_r.defined() ? r.matmul(to_r.transpose(1, 2))
-                                      : to_q.transpose(1, 2).matmul(q).neg();
+  const Tensor inner = to_r.defined() ? matmul(r, to_r.transpose(1, 2))
+                                      : matmul(to_q.transpose(1, 2), q).neg();
   const Tensor symmetric = inner.tril() + inner.tril(-1).transpose(1, 2);
-  const Tensor moved = q.matmul(symmetric);
+  const Tensor moved = matmul(q, symmetric);
   const Tensor all = to_q.defined() ? to_q + moved : moved;
   return triangular_solution(r, all.transpose(1, 2), {.upper = true}).transpose(1, 2);
 }
@@ -207,7 +207,7 @@ std::pair<Tensor, Tensor> qr_of(const Tensor& a, bool complete) {
   const int64_t m = rows_of(a), n = columns_of(a);
   if (m < n) {
     const auto [q, r] = qr_of(columns(a, 0, m).contiguous(), false);
-    return {q, Tensor::cat({r, q.transpose(1, 2).matmul(columns(a, m, n - m))}, 2)};
+    return {q, Tensor::cat({r, matmul(q.transpose(1, 2), columns(a, m, n - m))}, 2)};
   }
   const auto [q, r] = tall(a, complete);
   if (complete && m > n) return {ruled(q, {a}, kComplete), ruled(r, {a}, kComplete)};

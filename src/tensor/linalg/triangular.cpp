@@ -22,8 +22,8 @@ Tensor inverse_of_short_triangle(const Tensor& t, bool unit) {
     const Tensor pair = (block >> 1).contiguous();
     const auto down = [](const Tensor& b) { return b.transpose(1, 2); };
     const Tensor below = Tensor::where((down(pair) == pair) & (down(block) > block), t, 0);
-    const Tensor product = below.matmul(x).contiguous();
-    x = (x - x.matmul(product)).contiguous();
+    const Tensor product = matmul(below, x).contiguous();
+    x = (x - matmul(x, product)).contiguous();
     block = pair;
   }
   return x;
@@ -49,7 +49,7 @@ Tensor inverse_of_lower(const Tensor& given, bool unit) {
     const Tensor below = on_diagonal(pairs.select(5, 0).select(2, 1)).reshape({-1, h, h});
     const Tensor both = x.reshape({batch * groups, 2, h, h});
     const Tensor first = both.select(1, 0), second = both.select(1, 1);
-    const Tensor corner = second.matmul(below.matmul(first).contiguous()).neg().contiguous();
+    const Tensor corner = matmul(second, matmul(below, first).contiguous()).neg().contiguous();
     x = Tensor::cat({Tensor::cat({first, first.zeros_like()}, 2), Tensor::cat({corner, second}, 2)},
                     1)
             .contiguous();
@@ -70,10 +70,10 @@ Tensor inverse_of_triangle(const Tensor& t, Triangle form) {
 Tensor divided_by_triangle(const Tensor& t, const Tensor& b, Triangle form) {
   const Tensor inverse = inverse_of_triangle(t, form).contiguous();
   const Tensor shape = form.upper ? t.triu(form.unit ? 1 : 0) : t.tril(form.unit ? -1 : 0);
-  const Tensor first = inverse.matmul(b).contiguous();
-  const Tensor back = shape.matmul(first);
+  const Tensor first = matmul(inverse, b).contiguous();
+  const Tensor back = matmul(shape, first);
   const Tensor left = (b - (form.unit ? back + first : back)).contiguous();
-  const Tensor corrected = first + inverse.matmul(left);
+  const Tensor corrected = first + matmul(inverse, left);
   // An infinite element stays one.
   return Tensor::where(corrected.isfinite(), corrected, first).contiguous();
 }
@@ -85,7 +85,7 @@ std::vector<UOp> row_of_triangular_solution(const UOp& u, const UOp& gradient) {
   constexpr Triangle form{upper, unit}, other{!upper, unit};
   const Tensor x = tensor_of(u, u), t = tensor_of(u->src(1), u), g = tensor_of(gradient, u);
   const Tensor to_b = triangular_solution(t.transpose(1, 2), g, other);
-  const Tensor all = to_b.matmul(x.transpose(1, 2)).neg();
+  const Tensor all = matmul(to_b, x.transpose(1, 2)).neg();
   const Tensor to_t = form.upper ? all.triu(form.unit ? 1 : 0) : all.tril(form.unit ? -1 : 0);
   return gradients_of_sources({to_t, to_b});
 }
