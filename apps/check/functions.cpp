@@ -271,9 +271,9 @@ std::span<const Function> functions() {
   static const std::vector<Function> all = [] {
     std::vector<Function> out;
     for (const auto part : {elementwise, movement, reductions, networks, functions_with_options,
-                            functions_of_math, functions_of_views,
-                            functions_of_windows, functions_of_scatter,
-                            functions_of_sorting, functions_of_autograd, functions_of_fft, functions_of_linalg})
+                            functions_of_math, functions_of_views, functions_of_windows,
+                            functions_of_scatter, functions_of_sorting, functions_of_autograd,
+                            functions_of_fft, functions_of_linalg})
       for (Function& f : part()) out.push_back(std::move(f));
     return out;
   }();

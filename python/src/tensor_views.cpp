@@ -23,8 +23,13 @@ void bind_cuts(TensorClass& c) {
       "rearrange",
       [](const Tensor& x, const std::string& pattern, const py::kwargs& sizes) {
         std::vector<std::pair<std::string, int64_t>> extents;
-        for (const auto& [name, extent] : sizes)
-          extents.emplace_back(text_of(name), py::cast<int64_t>(extent));
+        for (const auto& [name, extent] : sizes) {
+          const std::optional<int64_t> n = whole_from(extent);
+          if (!n)
+            throw py::type_error("rearrange(): " + text_of(name) + " has to be an int, not " +
+                                 type_name(extent));
+          extents.emplace_back(text_of(name), *n);
+        }
         return x.rearrange(pattern, extents);
       },
       arg("pattern"),

@@ -520,7 +520,8 @@ class Linearizer {
       nodes.push_back(std::move(n));
     }
     for (uint32_t d : order_calls(nodes, required(), sizes)) {
-      const bool needless = drafts_[d].leaves_as_is && target_.count(int32_t(drafts_[d].call.args[0]));
+      const bool needless =
+          drafts_[d].leaves_as_is && target_.count(int32_t(drafts_[d].call.args[0]));
       if (!needless) out_.calls.push_back(std::move(drafts_[d].call));
     }
     for (const UOp& s : plan_.sinks) out_.sink_slots.push_back(sink_slot(s));

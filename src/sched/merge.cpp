@@ -193,7 +193,8 @@ class Merger {
       return ranges.empty() ||
              (ranges.size() == 1 && ranges[0]->src(0)->const_int() <= kMaxNestElements);
     };
-    return g.nests.size() < kMaxNests && g.loops + k.loops <= kMaxLoops && small(k.ranges) && small(g.nests[0].ranges) &&
+    return g.nests.size() < kMaxNests && g.loops + k.loops <= kMaxLoops && small(k.ranges) &&
+           small(g.nests[0].ranges) &&
            g.elements + k.elements <= kMaxMergedElements;
   }
 

@@ -15,8 +15,8 @@ inline constexpr int64_t kMaxNestElements = int64_t(1) << 18;
 inline constexpr int64_t kMaxSummedElements = int64_t(1) << 20;
 inline constexpr int64_t kMaxMergedElements = int64_t(1) << 22;
 inline constexpr size_t kMaxNests = 16;
-// Loops beside each other, each counted as what opts make of it: of outputs one, and one or two of what
-// all nests share; of sums three. A kernel has fewer than 64.
+// Loops beside each other, each counted as what opts make of it: one of an output, beside what all
+// nests share, three of a sum. A kernel has fewer than 64.
 inline constexpr size_t kMaxLoops = 56;
 inline constexpr size_t kMaxMergedNodes = 2000;
 inline constexpr size_t kMaxNestNodes = 256;  // in the loops of one nest

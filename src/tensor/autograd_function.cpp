@@ -57,12 +57,6 @@ Tensors stand_ins(const Tensors& results) {
   return out;
 }
 
-Tensors without_gradient(Tensors results) {
-  const detail::BuildGuard section;
-  for (Tensor& y : results) y = detail::derive(y, uop(y));
-  return results;
-}
-
 // Results with the rule that is made of the given gradients. All nodes are loaded at once, after
 // both functions have run, which may have realized some.
 Tensors with_rule(const Tensors& arguments, const Tensors& results, const Tensors& places,
@@ -89,13 +83,20 @@ Tensors with_rule(const Tensors& arguments, const Tensors& results, const Tensor
 
 }  // namespace
 
+Tensors detail::same_values(Tensors tensors) {
+  const BuildGuard section;
+  for (Tensor& t : tensors)
+    if (t.defined()) t = derive(t, uop(t));
+  return tensors;
+}
+
 Tensors autograd::Function::operator()(const Tensors& arguments) const {
   FunctionContext context;
   const Tensors results = forward(context, arguments);
   require_one_device("Function", arguments, results);
-  if (!is_grad_enabled()) return without_gradient(results);
+  if (!is_grad_enabled()) return detail::same_values(results);
   const Tensors places = stand_ins(results);
-  const Tensors gradients = backward(context, places);
+  const Tensors gradients = backward(context, detail::same_values(places));
   if (gradients.size() != arguments.size())
     fail<InvalidArgument>("Function: backward() gave {} gradients for {} arguments: give an "
                           "undefined tensor where there is none",

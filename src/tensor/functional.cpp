@@ -55,7 +55,7 @@ Tensors summed_gradients(const Tensors& outputs, const Tensors& v, const Tensors
 
 Tensors called(const TensorsFunction& f, const Tensors& inputs) {
   const detail::GradGuard on;
-  return f(inputs);
+  return f(detail::same_values(inputs));
 }
 
 // The gradients of each element of y by x, the elements first: those of one v, for all that have a
@@ -110,7 +110,7 @@ Derivatives jvp(const TensorsFunction& f, const Tensors& inputs, const Tensors& 
 Tensors jacrev(const std::function<Tensor(const Tensors&)>& f, const Tensors& inputs) {
   const detail::GradGuard on;
   const Tensors by = marked("jacrev", inputs);
-  return of_each_element(f(by), by);
+  return of_each_element(f(detail::same_values(by)), by);
 }
 
 Tensor jacrev(const TensorFunction& f, const Tensor& x) {
@@ -121,7 +121,7 @@ Tensor hessian(const TensorFunction& f, const Tensor& x) {
   return jacrev(
       [&f](const Tensor& in) {
         const Tensors by = marked("hessian", {in});
-        const Tensor y = f(by[0]);
+        const Tensor y = f(detail::same_values(by)[0]);
         if (!detail::same(y.numel(), 1))
           fail<ShapeError>("hessian: the function gives {}, not one element: jacrev(jacrev(...))",
                            detail::text(y.sizes()));

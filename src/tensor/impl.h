@@ -213,6 +213,8 @@ Tensor adjoint(const Sizes& sizes, const Tensor& gradient,
                const std::function<Tensor(const Tensor&)>& linear);
 // A tensor without a value, equal to no other; and tensors computed for `count` values of such
 // ones, which have an axis of that extent in front.
+// Other tensors of the same nodes: for functions of users, which may write to them in place.
+std::vector<Tensor> same_values(std::vector<Tensor> tensors);
 Tensor stand_in(DType t, const Sizes& sizes, const std::string& device);
 std::vector<Tensor> batched(const std::vector<Tensor>& results, const Size& count,
                             const std::vector<std::pair<Tensor, Tensor>>& values);

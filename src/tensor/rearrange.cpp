@@ -235,15 +235,18 @@ Tensor TensorViews::as_strided(const Sizes& sizes, const std::vector<int64_t>& s
   if (sizes.size() != stride.size())
     fail<InvalidArgument>("as_strided: {} strides for {} extents", stride.size(), sizes.size());
   int64_t last = offset;
-  bool none = false;
+  bool none = false, overflows = false;
   for (size_t i = 0; i < sizes.size(); i++) {
     if (stride[i] < 0) fail<InvalidArgument>("as_strided: stride {} is negative", stride[i]);
     none |= int64_t(sizes[i]) == 0;
-    last += (int64_t(sizes[i]) - 1) * stride[i];
+    int64_t reach = 0;
+    overflows |= __builtin_mul_overflow(int64_t(sizes[i]) - 1, stride[i], &reach) ||
+                 __builtin_add_overflow(last, reach, &last);
   }
   ir::element_count(detail::shape_of(sizes));
   if (none) return Tensor::zeros(sizes, {x.dtype(), x.device()});
   const int64_t n = x.numel();
+  if (overflows) fail<ShapeError>("as_strided: positions beyond 2^63 of {} elements", n);
   if (offset < 0 || last >= n)
     fail<ShapeError>("as_strided: positions {}..{} of {} elements", offset, last, n);
   const Tensor flat = x.reshape({n});

@@ -76,7 +76,7 @@ Tensors mapped(const TensorsFunction& f, const Tensors& arguments, const InDims&
     given.push_back(detail::stand_in(many.dtype(), own, many.device()));
     values.emplace_back(given.back(), many);
   }
-  Tensors out = detail::batched(f(given), slices.count, values);
+  Tensors out = detail::batched(f(detail::same_values(given)), slices.count, values);
   for (Tensor& y : out) y = y.movedim({0}, {out_dim});
   return out;
 }

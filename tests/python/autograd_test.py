@@ -167,6 +167,32 @@ class Vmap(unittest.TestCase):
         self.assertRaisesRegex(ValueError, "a tensor is read that stands for others", tuff.vmap(lambda v: v * v[0].item()), x)
 
 
+    def test_functions_that_write_in_place(self):
+        """What a function makes of its arguments is not what its gradients are asked for."""
+        def tripled(v):
+            v.mul_(3)
+            return v
+
+        class Tripled(autograd.Function):
+            @staticmethod
+            def forward(ctx, v):
+                return v * 2
+
+            @staticmethod
+            def backward(ctx, g):
+                return tripled(g)
+
+        x = tuff.tensor([1.0, 2.0], requires_grad=True)
+        Tripled.apply(x).sum().backward()
+        self.assertEqual(x.grad.tolist(), [3, 3])
+        x = x.detach()
+        self.assertEqual(tuff.vmap(tripled)(x).tolist(), [3, 6])
+        self.assertEqual(autograd.vjp(lambda v: (tripled(v) ** 2).sum(), x)[1].tolist(), [18, 36])
+        self.assertEqual(autograd.jvp(tripled, x, tuff.tensor([1.0, 10.0]))[1].tolist(), [3, 30])
+        self.assertEqual(autograd.jacrev(tripled, x).tolist(), [[3, 0], [0, 3]])
+        self.assertEqual(autograd.hessian(lambda v: (tripled(v) ** 2).sum(), x).tolist(), [[18, 0], [0, 18]])
+        self.assertEqual(x.tolist(), [1, 2])
+
     def test_gradients_in_closed_form(self):
         """What linalg's gradients are made of counts matrices: vmap makes it more of them."""
         a = np.random.default_rng(1).standard_normal((2, 3, 3)) + 4 * np.eye(3)

@@ -422,8 +422,9 @@ const std::vector<Wrong> kUndefined = {
 
 std::vector<const Wrong*> wrong_rows_of_parts() {
   std::vector<const Wrong*> out;
-  for (const std::vector<Wrong>* t : {&parts::kLinalg, &parts::kMath, &parts::kViews, &parts::kStatistics,
-      &parts::kSorting, &parts::kLater, &parts::kScatter, &parts::kUndefined}) {
+  for (const std::vector<Wrong>* t :
+       {&parts::kLinalg, &parts::kMath, &parts::kViews, &parts::kStatistics, &parts::kSorting,
+        &parts::kLater, &parts::kScatter, &parts::kUndefined}) {
     for (const Wrong& w : *t) out.push_back(&w);
   }
   return out;

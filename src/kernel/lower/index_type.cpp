@@ -1,5 +1,5 @@
-// Index arithmetic becomes I32, and I64 only where bounds need it; floor division becomes what devices
-// have.
+// Index arithmetic becomes I32, and I64 only where bounds need it; floor division becomes what
+// devices have.
 #include <algorithm>
 #include <limits>
 #include <unordered_set>
@@ -26,7 +26,7 @@ bool may_wrap(const Node* n) {
                         log2_exact(n->src(1)->const_int()) >= 0;
   const bool sums = n->op == Op::Add || n->op == Op::Sub || n->op == Op::Mul || n->op == Op::Neg ||
                     n->op == Op::Where;
-  return n->op == Op::Index || low_bits || (n->dtype == DType::Index && sums);
+  return low_bits || (n->dtype == DType::Index && sums);
 }
 bool is_far(const Node* memory) {
   const Node* m = without_after(memory);
@@ -67,7 +67,7 @@ class IndexLowerer {
       case Op::Variable:
       case Op::Special: return cast(make(old->op, DType::I32, narrow(src), old->arg), t);
       case Op::Range: return make(Op::Range, t, all_as(src, t), old->arg);
-      case Op::FloorDiv: return divided(old, src, t);
+      case Op::FloorDiv:
       case Op::FloorMod: return divided(old, src, t);
       case Op::Cast: return cast(src[0], t);
       default: return make(old->op, t, all_as(src, t), old->arg);

@@ -171,6 +171,11 @@ std::string amount_refusal(const Tiling& t, const Opt& o) {
   return shares_out ? workgroup_size_refusal(t, o) : "";
 }
 
+void take(Tiling& t, const Opt& o) {  // what is legal
+  rule_of(o.kind).take(t, o);
+  t.applied.push_back(o);
+}
+
 }  // namespace
 
 const char* name(OptKind k) { return rule_of(k).name; }
@@ -215,13 +220,12 @@ std::string refusal(const Tiling& t, const Opt& o) {
 void apply(Tiling& t, const Opt& o) {
   if (const std::string why = refusal(t, o); !why.empty())
     fail<InvalidArgument>("{}: {}", to_string(o), why);
-  rule_of(o.kind).take(t, o);
-  t.applied.push_back(o);
+  take(t, o);
 }
 
 bool try_apply(Tiling& t, const Opt& o) {
   const bool legal = refusal(t, o).empty();
-  if (legal) apply(t, o);
+  if (legal) take(t, o);
   return legal;
 }
 

@@ -1,5 +1,4 @@
-// Local, GroupReduce, Spread: invocations of a workgroup are outputs of their own, or share
-// reductions, or a grid of both.
+// Local, GroupReduce, Spread: who of a workgroup has which outputs, and shares which reductions.
 #include <algorithm>
 
 #include "base/arith.h"
