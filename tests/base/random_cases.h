@@ -15,4 +15,10 @@ constexpr uint32_t random_cases(uint32_t count) {
 #endif
 }
 
+// How often those cases must have met something, where all of them must meet it count times. The
+// few of a part scatter more about their share: half of it is asked for there.
+constexpr uint32_t random_hits(uint32_t count) {
+  return random_cases(count) == count ? count : (random_cases(count) + 1) / 2;
+}
+
 }  // namespace tuff::testing

@@ -20,6 +20,7 @@ namespace {
 
 using namespace ir;
 using tuff::testing::random_cases;
+using tuff::testing::random_hits;
 
 class RandomKernel {
  public:
@@ -190,7 +191,7 @@ TEST(RandomKernels, MeanTheSameLowered) {
   for (const OptKind k : kOptKinds) {
     // matrices_test.cpp; ProductsMeanTheSameLowered; RowsThatInvocationsShareMeanTheSame
     if (k == OptKind::Matrix || k == OptKind::Ahead || k == OptKind::Slab) continue;
-    EXPECT_GE(histogram.applied(k), random_cases(100)) << name(k);
+    EXPECT_GE(histogram.applied(k), random_hits(100)) << name(k);
   }
 }
 
@@ -219,8 +220,8 @@ TEST(RandomKernels, ProductsMeanTheSameLowered) {
     if (HasFailure()) return;
   }
   histogram.print();
-  EXPECT_GE(histogram.applied(OptKind::Stage), random_cases(200));
-  EXPECT_GE(histogram.applied(OptKind::Ahead), random_cases(100));
+  EXPECT_GE(histogram.applied(OptKind::Stage), random_hits(200));
+  EXPECT_GE(histogram.applied(OptKind::Ahead), random_hits(100));
 }
 
 // Loads across what is stored, which workgroups copy too.
@@ -238,7 +239,7 @@ TEST(RandomKernels, PermutationsMeanTheSameLowered) {
     if (HasFailure()) return;
   }
   histogram.print();
-  EXPECT_GE(histogram.applied(OptKind::Stage), random_cases(150));
+  EXPECT_GE(histogram.applied(OptKind::Stage), random_hits(150));
 }
 
 TEST(RandomKernels, OfSeveralNestsMeanTheSameLowered) {
@@ -261,8 +262,8 @@ TEST(RandomKernels, OfSeveralNestsMeanTheSameLowered) {
     }
   }
   histogram.print();
-  EXPECT_GT(spread, random_cases(25));
-  EXPECT_GT(histogram.applied(OptKind::Spread), random_cases(25));
+  EXPECT_GT(spread, random_hits(25));
+  EXPECT_GT(histogram.applied(OptKind::Spread), random_hits(25));
 }
 
 constexpr std::initializer_list<int64_t> kPositions{1, 2, 5, 8, 13, 16, 17, 32},
@@ -292,7 +293,7 @@ TEST(RandomKernels, RowsThatAreKeptMeanTheSame) {
   histogram.print();
   for (const OptKind k : {OptKind::Upcast, OptKind::Vector, OptKind::Unroll, OptKind::Local,
                           OptKind::Stage, OptKind::Group, OptKind::Swap})
-    EXPECT_GE(histogram.applied(k), random_cases(20)) << name(k);
+    EXPECT_GE(histogram.applied(k), random_hits(20)) << name(k);
 }
 
 TEST(RandomKernels, RowsThatInvocationsShareMeanTheSame) {
@@ -313,7 +314,7 @@ TEST(RandomKernels, RowsThatInvocationsShareMeanTheSame) {
   for (const OptKind k :
        {OptKind::Upcast, OptKind::Unroll, OptKind::Local, OptKind::GroupReduce, OptKind::Stage,
         OptKind::Ahead, OptKind::Group, OptKind::Split, OptKind::Slab})
-    EXPECT_GE(applied[k], random_cases(30)) << name(k);
+    EXPECT_GE(applied[k], random_hits(30)) << name(k);
 }
 
 TEST(RandomKernels, LanesThatShareKeepTheMeaning) {
@@ -334,7 +335,7 @@ TEST(RandomKernels, LanesThatShareKeepTheMeaning) {
     ASSERT_NO_THROW(expect_same(ast, k, 1e-4, what)) << what << "\n" << to_text(k);
     if (HasFailure()) return;
   }
-  EXPECT_GE(sharing, random_cases(200));
+  EXPECT_GE(sharing, random_hits(200));
 }
 
 }  // namespace
