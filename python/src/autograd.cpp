@@ -4,6 +4,7 @@
 
 #include <tuff/autocast.h>
 #include <tuff/autograd.h>
+#include <tuff/scan.h>
 
 #include "interpreter.h"
 #include "module.h"
@@ -93,6 +94,20 @@ void bind_autograd(py::module_& m) {
       [](const py::function& f, const Tensors& x, std::vector<std::optional<int64_t>> in_dims,
          int64_t out_dim) { return vmap(of_tensors(f), std::move(in_dims), out_dim)(x); },
       arg("function"), arg("arguments"), arg("in_dims"), arg("out_dim"), "What tuff.vmap calls.");
+  m.def(
+      "scan_of",
+      [](const py::function& f, const Tensors& initial, const Tensors& sequences, int64_t steps,
+         bool reverse) {
+        const auto step = [&f](const Tensors& states, const Tensors& rows) {
+          const py::object pair = result_of(f, py::make_tuple(states, rows));
+          auto [next, outputs] = pair.cast<std::pair<Tensors, Tensors>>();
+          return Scanned{std::move(next), std::move(outputs)};
+        };
+        const Scanned all = scan(step, initial, sequences, {.steps = steps, .reverse = reverse});
+        return py::make_tuple(all.states, all.outputs);
+      },
+      arg("function"), arg("initial"), arg("sequences"), arg("steps"), arg("reverse"),
+      "What tuff.scan calls, with a function of lists that gives a pair of lists.");
   m.def(
       "autocast_dtype",
       [] {

@@ -21,7 +21,7 @@ from ._tuff import (  # noqa: F401
     realize, save, synchronize, tensor, training,
 )
 from . import amp, autograd, data, distributions, fft, linalg, nn, optim  # noqa: F401
-from .autograd import checkpoint, vmap  # noqa: F401
+from .autograd import checkpoint, scan, vmap  # noqa: F401
 from ._grad import no_grad  # noqa: F401
 from ._jit import Jit, jit  # noqa: F401
 from .fft import (  # noqa: F401

@@ -175,3 +175,49 @@ def vmap(function, in_dims=0, out_dims=0):
         results = _tuff.vmap_of(traced, tensors, [d for d, a in zip(dims, args) if isinstance(a, _tuff.Tensor)], out_dims)
         return _unlisted(results, single())
     return mapped
+
+
+def _leaves(tree):
+    """The tensors of tuples, lists and dicts within each other, in order; None has none."""
+    if tree is None:
+        return []
+    if isinstance(tree, dict):
+        return [x for key in tree for x in _leaves(tree[key])]
+    if isinstance(tree, (tuple, list)):
+        return [x for part in tree for x in _leaves(part)]
+    return [tree]
+
+
+def _shaped(tree, leaves):
+    """A tree like `tree` of the next tensors of an iterator."""
+    if tree is None:
+        return None
+    if isinstance(tree, dict):
+        return {key: _shaped(tree[key], leaves) for key in tree}
+    if isinstance(tree, (tuple, list)):
+        parts = [_shaped(part, leaves) for part in tree]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
+    return next(leaves)
+
+
+def scan(f, init, xs=None, length=None, reverse=False):
+    """A loop, as jax.lax.scan: f(carry, x) gives (carry, y) for each x of xs along axis 0, from the last to the first
+    if reverse; returns the last carry and all y along a new first axis. carry, x and y are tensors, or tuples, lists
+    and dicts of them, or None; length says how many steps there are where xs is None.
+
+        def step(h, x):
+            h = (x + h @ w).tanh()
+            return h, h
+        last, outputs = tuff.scan(step, h0, xs)
+
+    f is called once, with tensors that stand for those of all steps, and must not read their values or write memory
+    that depends on them; random numbers are the same in every step. Compiling takes as long as one step does. The
+    carry keeps its shapes and has one dtype."""
+    result = []
+
+    def step(states, rows):
+        carry, y = f(_shaped(init, iter(states)), _shaped(xs, iter(rows)))
+        result.append(y)
+        return _leaves(carry), _leaves(y)
+    states, outputs = _tuff.scan_of(step, _leaves(init), _leaves(xs), -1 if length is None else length, reverse)
+    return _shaped(init, iter(states)), _shaped(result[0], iter(outputs))

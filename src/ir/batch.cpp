@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/loop.h"
 #include "ir/rule.h"
 #include "ir/walk.h"
 
@@ -56,6 +57,11 @@ class Batch {
         ScatterArg arg = u->get<ScatterArg>();
         arg.axis++;
         return scatter(lifted(u->src(0)), lifted(u->src(1)), lifted(u->src(2)), arg);
+      }
+      case Op::Loop: {
+        std::vector<UOp> src;
+        for (const UOp& s : u->src()) src.push_back(lifted(s));
+        return loop_batched(u, count_, src);
       }
       case Op::Rule: return of_rule(u);
       case Op::Ruled: return with_src(u, std::vector<UOp>{lifted(u->src(0)), either(u->src(1))});

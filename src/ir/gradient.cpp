@@ -3,6 +3,7 @@
 
 #include "ir/gradient.h"
 #include "ir/gradient_rows.h"
+#include "ir/loop.h"
 #include "ir/op_table.h"
 #include "ir/scalar_eval.h"
 #include "ir/variants.h"
@@ -247,7 +248,7 @@ constexpr OpTable<Row> kRows{{
     {Op::Flip, flip_row},     {Op::Reduce, reduce_row},   {Op::Contiguous, same},
     {Op::Copy, copy_row},     {Op::Assign, assign_row},   {Op::Trunc, none},
     {Op::Scatter, scatter_row}, {Op::Mark, same},         {Op::Checkpoint, to_value},
-    {Op::Again, to_value},
+    {Op::Again, to_value},    {Op::Loop, loop_gradients},
     {Op::Detach, detach_row}, {Op::Bitcast, none},        {Op::CmpLt, none},
     {Op::CmpNe, none},        {Op::CmpEq, none},          {Op::Threefry, none},
 }};

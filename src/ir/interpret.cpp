@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "ir/loop.h"
 #include "ir/rule.h"
 #include "ir/scalar_eval.h"
 #include "ir/walk.h"
@@ -110,6 +111,7 @@ HostArray Evaluation::evaluate(const Node& n) const {
     case Op::Copy: return src(n, 0);
     case Op::Assign: return assigned(n);
     case Op::Scatter: return scattered(n);
+    case Op::Loop: return looped(n);
     default: break;
   }
   if (is_movement(n.op)) return moved(n);
@@ -272,6 +274,46 @@ HostArray Evaluation::reduced(const Node& n) const {
   for (size_t i = 0; i < totals.size(); i++)
     set(a, int64_t(i), (started[i] ? totals[i] : reduce_identity(r.op, acc)).cast(n.dtype));
   return a;
+}
+
+HostArray Evaluation::looped(const Node& n) const {
+  const LoopArg& arg = n.get<LoopArg>();
+  const LoopBody& body = *arg.body;
+  const std::vector<UOp> next = values_alone(body.next);
+  const std::vector<int64_t> offsets = layout_of(n).offsets;
+  const size_t states = next.size(), size = size_bytes(n.dtype);
+  HostArray out = fresh(n);
+  const size_t stride = src(n, 0).bytes.size();
+  std::ranges::copy(src(n, 0).bytes, out.bytes.begin() + ptrdiff_t(size_t(first_row(n)) * stride));
+  const auto part = [](const HostArray& from, const Node& place, size_t at) {
+    HostArray a{place.dtype, {}, {}};
+    for (const Dim& d : place.shape) a.shape.push_back(d.value());
+    const auto begin = from.bytes.begin() + ptrdiff_t(at);
+    a.bytes.assign(begin, begin + ptrdiff_t(size_t(a.count()) * size_bytes(a.dtype)));
+    return a;
+  };
+  for (int64_t i = 0; i < arg.steps; i++) {
+    const int64_t t = arg.reverse ? arg.steps - 1 - i : i;
+    const auto before = size_t(arg.reverse ? t + 1 : t), after = size_t(arg.reverse ? t : t + 1);
+    Evaluation step(bindings_);
+    for (size_t p = 0; p < body.places.size(); p++) {
+      const Node& place = *body.places[p];
+      HostArray a;
+      if (p < states) {
+        a = part(out, place, before * stride + size_t(offsets[p]) * size);
+      } else {
+        const HostArray& x = src(n, p - states + 1);
+        const bool row = p - states < body.sequences;
+        a = part(x, place, row ? x.bytes.size() / size_t(arg.steps) * size_t(t) : 0);
+      }
+      step.values_.emplace(&place, std::move(a));
+    }
+    for (size_t k = 0; k < states; k++) {
+      const auto to = ptrdiff_t(after * stride + size_t(offsets[k]) * size);
+      std::ranges::copy(step.value(next[k]).bytes, out.bytes.begin() + to);
+    }
+  }
+  return out;
 }
 
 std::vector<HostArray> interpret(std::span<const UOp> given, const Bindings& bindings) {

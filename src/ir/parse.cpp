@@ -436,6 +436,7 @@ constexpr OpTable<ArgForm> kArgForms{{
     {Op::Reduce, {holds<ReduceArg>, "{OP [AXES]}"}},
     {Op::Copy, {holds<Placement>, "{on DEVICE axis N}"}},
     {Op::Scatter, {holds<ScatterArg>, "{by OP axis N any|once|all}"}},
+    {Op::Loop, {[](const Arg&) { return false; }, "a body, which has no text"}},
     {Op::Flip, {holds<IntVec>, "{[AXES]}"}},
     {Op::Mark, {holds<int64_t>, "{NUMBER}"}},
     {Op::Ruled, {holds<int64_t>, "{NUMBER}"}},

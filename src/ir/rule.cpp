@@ -9,8 +9,8 @@ namespace tuff::ir {
 namespace {
 
 // Slots of places. Those of rules count from kFirst, so that equal rules are equal nodes; a place
-// that no rule has yet has a slot of its own above kUnique.
-constexpr int32_t kFirst = 1 << 20, kUnique = 1 << 30;
+// that no rule has yet has a slot of its own above kUnique. Rules may lie in the bodies of loops.
+constexpr int32_t kFirst = 1 << 20, kOfBodies = 1 << 28, kUnique = 1 << 30;
 
 UOp place(int32_t slot, DType t, const Shape& shape, const std::string& device) {
   const UOp one = param(slot, t, 1, device);
@@ -34,7 +34,7 @@ int32_t free_slot(const RuleParts& parts) {
     const auto& arg = n->src(1)->get<IntVec>();
     slot = std::max(slot, arg[2] + arg[0]);
   }
-  TUFF_CHECK(slot + int64_t(parts.values.size()) < kUnique, "functions within functions: {}", slot);
+  TUFF_CHECK(slot + int64_t(parts.values.size()) < kOfBodies, "functions within functions: {}", slot);
   return int32_t(slot);
 }
 
@@ -44,6 +44,10 @@ UOp place_like(const UOp& value) { return place_of(value->dtype, value->shape, d
 UOp place_of(DType t, const Shape& shape, const std::string& device) {
   static std::atomic<int32_t> next{0};
   return place(kUnique + (next.fetch_add(1) & (kUnique - 1)), t, shape, device);
+}
+
+UOp body_place(int32_t number, DType t, const Shape& shape, const std::string& device) {
+  return place(kOfBodies + number, t, shape, device);
 }
 
 RuleParts parts_of(const Node& rule) {

@@ -19,6 +19,9 @@ namespace tuff::ir {
 UOp place_like(const UOp& value);
 UOp place_of(DType t, const Shape& shape, const std::string& device);
 
+// Of a loop's body: equal bodies have equal places.
+UOp body_place(int32_t number, DType t, const Shape& shape, const std::string& device);
+
 struct RuleParts {
   std::vector<UOp> values, arguments;
   std::vector<UOp> places;     // of the values' gradients, in their order

@@ -125,6 +125,7 @@ Shape derive_shape(Op op, std::span<const UOp> src, const Arg& arg) {
       return assigned(src[0]->shape, src[1]->shape, std::get_if<Pairs>(&arg));
     case Op::Scatter:
       return scattered(src[0]->shape, src[1]->shape, src[2]->shape, std::get<ScatterArg>(arg));
+    case Op::Loop: return {Dim(std::get<LoopArg>(arg).steps + 1), src[0]->shape.at(0)};
     case Op::Contiguous:
     case Op::Detach:
     case Op::Mark:

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ir/loop.h"
 #include "ir/text.h"
 #include "ir/walk.h"
 
@@ -54,6 +55,18 @@ const char* rule_fault(const Node& n) {
   return nullptr;
 }
 
+const char* loop_fault(const Node& n) {
+  const auto* arg = std::get_if<LoopArg>(&n.arg);
+  if (!arg || n.src_count != arg->body->places.size() - arg->body->next.size() + 1)
+    return "a Loop takes (initial states, sequence..., constant...)";
+  for (size_t k = 0; k < arg->body->next.size(); k++)
+    if (!(arg->body->next[k]->shape == arg->body->places[k]->shape))
+      return "a Loop's state has another shape after a step";
+  for (const UOp& s : sequences_of(n))
+    if (!(s->shape.at(0) == arg->steps)) return "a Loop's sequence has no row for each step";
+  return nullptr;
+}
+
 // Why a node is illegal on a floor, or null.
 const char* tensor_fault(const Node& n) {
   if (n.op == Op::Ruled || n.op == Op::Rule) return rule_fault(n);
@@ -67,6 +80,7 @@ const char* tensor_fault(const Node& n) {
     if (t->op != Op::Buffer && t->op != Op::Param) return "an Assign's target is no Buffer";
     if (n.arg.index() != 0 && !assigned_part(n)) return "an Assign's argument is no part";
   }
+  if (n.op == Op::Loop) return loop_fault(n);
   if (n.op == Op::Scatter) {
     const Op op = n.get<ScatterArg>().op;
     if (op != Op::Assign && !has_flag(op, kReducible)) return "a Scatter neither assigns nor folds";

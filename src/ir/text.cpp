@@ -130,6 +130,10 @@ std::string Listing::arg(const Node& n) const {
     std::string operator()(const ScatterArg& v) const {
       return fmt::format("by {} axis {} {}", name(v.op), v.axis, name(v.named));
     }
+    std::string operator()(const LoopArg& v) const {
+      return fmt::format("steps {}{} states {} sequences {}", v.steps, v.reverse ? " reverse" : "",
+                         v.body->next.size(), v.body->sequences);
+    }
     std::string operator()(const GradientRule* v) const { return fmt::format("rule {}", v->name); }
     std::string operator()(const RangeArg& v) const {
       return fmt::format("r {} {}", v.id, name(v.kind));

@@ -50,6 +50,13 @@ struct ArgHash {
   uint64_t operator()(const ScatterArg& v) const {
     return mix(mix(uint64_t(v.op), uint64_t(v.axis)), uint64_t(v.named));
   }
+  uint64_t operator()(const LoopArg& v) const {
+    uint64_t h = mix(uint64_t(v.steps) * 2 + v.reverse, v.body->sequences);
+    for (const auto* nodes : {&v.body->places, &v.body->next})
+      for (const UOp& u : *nodes)
+        h = mix(h, structural ? u->key : std::bit_cast<uint64_t>(u.get()));
+    return h;
+  }
   uint64_t operator()(const GradientRule* v) const { return hash_text(v->name); }
   uint64_t operator()(const RangeArg& v) const { return mix(uint64_t(v.id), uint64_t(v.kind)); }
   uint64_t operator()(const VariableArg& v) const {

@@ -142,6 +142,21 @@ struct ScatterArg {
   Named named = Named::Any;
   bool operator==(const ScatterArg&) const = default;
 };
+// What a Loop does in a step (loop.h). Closed: made of its places alone.
+struct LoopBody : RefCounted {
+  std::vector<UOp> places;  // of the states, of a row of each sequence, of the constants
+  std::vector<UOp> next;    // per state
+  size_t sequences = 0;
+};
+struct LoopArg {
+  Ref<LoopBody> body;
+  int64_t steps = 0;
+  bool reverse = false;
+  bool operator==(const LoopArg& o) const {
+    return steps == o.steps && reverse == o.reverse && body->sequences == o.body->sequences &&
+           body->places == o.body->places && body->next == o.body->next;
+  }
+};
 // Who gives a Detach of several sources its gradient (gradient.h). There is one object per rule.
 struct GradientRule;
 struct RangeArg {
@@ -190,7 +205,7 @@ const char* name(MatrixUse use);
 using ArgValue =
     std::variant<std::monostate, int64_t, Scalar, IntVec, Shape, Pairs, ReduceArg, RangeArg,
                  VariableArg, ParamArg, SpecialArg, SharedArg, Placement, Ref<Storage>, MatrixArg,
-                 ScatterArg, const GradientRule*>;
+                 ScatterArg, const GradientRule*, LoopArg>;
 // A class, so that copying and destroying one is compiled once and not in every source.
 struct Arg : ArgValue {
   using ArgValue::ArgValue;

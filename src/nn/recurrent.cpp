@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include <tuff/scan.h>
+
 #include "base/check.h"
 #include "tensor/impl.h"
 
@@ -128,14 +130,13 @@ std::pair<Tensor, Recurrent::State> Recurrent::way(const Tensor& x, size_t k, St
   const Weights& w = weights_[k];
   const bool back = options_.bidirectional && k % 2 == 1;
   const Tensor gates = x.linear(w.ih, w.bias_ih);
-  const int64_t time = x.size(0);
-  std::vector<Tensor> out(static_cast<size_t>(time));
-  for (int64_t t = 0; t < time; t++) {
-    const int64_t at = back ? time - 1 - t : t;
-    state = step(gates[at], state, w);
-    out[size_t(at)] = state[0];
-  }
-  return {Tensor::stack(out), std::move(state)};
+  const auto one = [&](const Tensors& before, const Tensors& rows) {
+    State after = step(rows[0], before, w);
+    for (size_t i = 0; i < after.size(); i++) after[i] = after[i].cast(before[i].dtype());
+    return Scanned{after, {after[0]}};
+  };
+  Scanned all = scan(one, state, {gates}, {.reverse = back});
+  return {all.outputs[0], std::move(all.states)};
 }
 
 std::pair<Tensor, Recurrent::State> Recurrent::sequence(const Tensor& given,

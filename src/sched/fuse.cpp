@@ -5,7 +5,9 @@
 #include <unordered_set>
 
 #include "base/contains.h"
+#include "ir/loop.h"
 #include "ir/walk.h"
+#include "sched/loop_calls.h"
 #include "sched/pick.h"
 #include "sched/prepare.h"
 
@@ -232,6 +234,7 @@ class Planner {
     for (uint32_t i = 0; i < p_.nodes.size(); i++) {
       const Op op = node(i).op;
       if (op == Op::Contiguous || op == Op::Copy || op == Op::Scatter) realize(i);
+      if (op == Op::Loop) realize_loop(i);
       if (op == Op::Again) {
         realize(p_.position.at(strip_reshapes(node(i).src(0).get())));
         realize(i);
@@ -240,6 +243,16 @@ class Planner {
       if (op == Op::Assign && !assigned_part(node(i)))
         realize(p_.position.at(strip_reshapes(node(i).src(1).get())));
     }
+  }
+
+  void realize_loop(uint32_t i) {
+    const size_t sequences = sequences_of(node(i)).size();
+    for (size_t k = 0; k < p_.sources(i).size(); k++) {
+      const UOp& s = node(i).src(k);
+      const bool is_sequence = k > 0 && k <= sequences;
+      realize(p_.position.at(is_sequence ? loop_rows(s).memory : strip_reshapes(s.get())));
+    }
+    realize(i);
   }
 
   Facts facts_of(uint32_t i) const {
@@ -461,7 +474,7 @@ class Planner {
     reads_.assign(p_.nodes.size(), {});
     for (uint32_t i = 0; i < p_.nodes.size(); i++) {
       const Node& n = node(i);
-      if (is_leaf(i) || is_movement(n.op) || !p_.device[i]) continue;
+      if (is_leaf(i) || is_movement(n.op) || n.op == Op::Loop || !p_.device[i]) continue;
       const size_t limit = std::max<size_t>(target_of_(*p_.device[i]).max_buffers, 1) - 1;
       reads_[i] = united_reads(i);
       while (reads_[i].size() > limit) {
@@ -518,7 +531,7 @@ class Planner {
       const uint32_t v = p_.position.at(strip_reshapes(node(i).src(1).get()));
       const bool free = p_.realized[v] && p_.stores_for[v] == kNone && p_.sink_number[v] == kNone &&
                         node(v).op != Op::Assign && node(v).op != Op::Again &&
-                        node(v).dtype == node(i).dtype;
+                        node(v).op != Op::Loop && node(v).dtype == node(i).dtype;
       p_.stored_by[i] = int32_t(free ? v : i);
       if (free) p_.stores_for[v] = int32_t(i);
     }

@@ -5,7 +5,9 @@
 #include <optional>
 
 #include "base/contains.h"
+#include "ir/loop.h"
 #include "ir/walk.h"
+#include "sched/loop_calls.h"
 #include "sched/order.h"
 #include "sched/prepare.h"
 #include "sched/rangeify.h"
@@ -152,6 +154,8 @@ class Linearizer {
       const uint32_t from = plan_.position.at(strip_reshapes(node(r).src(0).get()));
       d.call.kind = CallKind::Copy;
       d.call.args = {uint32_t(slot_of_[r]), uint32_t(slot_of_[from])};
+    } else if (node(r).op == Op::Loop) {
+      form_loop_call(r, d);
     } else if (assigned_part(node(r))) {
       return add_part(r);
     } else if (node(r).op == Op::Scatter) {
@@ -162,6 +166,19 @@ class Linearizer {
       form_kernel(r, d, true);
     }
     drafts_.push_back(std::move(d));
+  }
+
+  void form_loop_call(uint32_t r, Draft& d) {
+    d.call.kind = CallKind::Loop;
+    d.call.ast = UOp(&node(r));
+    d.call.args = {uint32_t(slot_of_[r])};
+    const size_t sequences = sequences_of(node(r)).size();
+    for (size_t k = 0; k < node(r).src_count; k++) {
+      const UOp& s = node(r).src(k);
+      const bool is_sequence = k > 0 && k <= sequences;
+      const Node* memory = is_sequence ? loop_rows(s).memory : strip_reshapes(s.get());
+      d.call.args.push_back(uint32_t(slot_of_[plan_.position.at(memory)]));
+    }
   }
 
   // The same memory by another name, and what is computed before it is read. Versions of memory

@@ -289,8 +289,8 @@ Prepared prepare(std::span<const UOp> sinks, const TargetOf& target_of, const St
   if (has_place(values))
     fail<InvalidArgument>(
         "a tensor is read that stands for others: backward() of a Function is called once, with "
-        "stand-ins for gradients, and a function of vmap with one for all slices: compute with "
-        "them and return what is computed");
+        "stand-ins for gradients, a function of vmap with one for all slices and one of scan with "
+        "those for all steps: compute with them and return what is computed");
   return Preparer(values, target_of, steps).run(values);
 }
 

@@ -68,7 +68,8 @@ bool RootGraph::may_absorb(uint32_t into, uint32_t p) const {
   const Node &a = *plan_.nodes[into], &b = *plan_.nodes[p];
   if (host[p] != p || host[into] != into || !reduces[p] || !streams[p]) return false;
   if (reduces[into] && !streams[into]) return false;
-  if (is_transfer(a) || a.op == Op::Assign || a.op == Op::Scatter || a.op == Op::Again)
+  if (is_transfer(a) || a.op == Op::Assign || a.op == Op::Scatter || a.op == Op::Again ||
+      a.op == Op::Loop)
     return false;
   if (!(is_alu(b.op) || b.op == Op::Reduce)) return false;
   if (!(a.shape == b.shape) || plan_.device_of(into) != plan_.device_of(p)) return false;

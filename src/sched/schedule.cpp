@@ -16,6 +16,7 @@
 #include "sched/fuse.h"
 #include "sched/keep.h"
 #include "sched/linearize.h"
+#include "sched/loop_calls.h"
 #include "sched/memory_plan.h"
 #include "sched/merge.h"
 #include "sched/normalize.h"
@@ -91,8 +92,10 @@ std::vector<uint32_t> shared_memory(GraphKey& key, const MemoryOf& memory_of) {
 void plan_memory(Schedule& s) {
   std::vector<Lifetime> life(s.buffers.size());
   std::vector<bool> used(s.buffers.size(), false);
+  const std::vector<uint32_t> memory = memory_of_parts(s);
   for (uint32_t pos = 0; pos < s.calls.size(); pos++) {
-    for (uint32_t a : s.calls[pos].args) {
+    for (uint32_t slot : s.calls[pos].args) {
+      const uint32_t a = memory[slot];
       if (!used[a]) life[a].first = pos;
       used[a] = true;
       life[a].last = pos;
@@ -161,13 +164,13 @@ void check_bindings(const Schedule& s, const TargetOf& target_of) {
   }
 }
 
-Schedule make_schedule(std::span<const UOp> sinks, const GraphKey& key,
-                       std::span<const uint32_t> memory, const TargetOf& target_of,
-                       const StepChoice& steps) {
-  if (steps.check_spec) check_sinks(sinks);
+// In order, without a memory plan.
+Schedule form_calls(std::span<const UOp> sinks, std::span<ir::Storage* const> inputs,
+                    std::span<const uint32_t> memory, const TargetOf& target_of,
+                    const StepChoice& steps) {
   Prepared prepared = prepare(sinks, target_of, steps);
   const FusePlan plan = plan_fusion(std::move(prepared.sinks), target_of);
-  Schedule s = linearize(plan, key.inputs, target_of);
+  Schedule s = linearize(plan, {inputs.begin(), inputs.end()}, target_of);
   s.parts = std::move(prepared.parts);
   for (const std::string& p : s.parts) TUFF_DEBUG_LINE(3, "opts {}", p);
   constexpr std::pair<Step, FuseCalls> kFusions[] = {
@@ -175,8 +178,24 @@ Schedule make_schedule(std::span<const UOp> sinks, const GraphKey& key,
   for (const auto& [step, fuse] : kFusions)
     if (!steps.skips(step)) fuse_calls(s, memory, target_of, fuse);
   settle_order(s);
+  unroll_loops(s, [&](std::span<const UOp> of_step, std::span<const UOp> buffers) {
+    std::vector<ir::Storage*> storages;
+    std::vector<uint32_t> own(buffers.size());
+    std::iota(own.begin(), own.end(), 0u);
+    for (const UOp& b : buffers) storages.push_back(b->get<Ref<ir::Storage>>().get());
+    return form_calls(of_step, storages, own, target_of, steps);
+  });
+  return s;
+}
+
+Schedule make_schedule(std::span<const UOp> sinks, const GraphKey& key,
+                       std::span<const uint32_t> memory, const TargetOf& target_of,
+                       const StepChoice& steps) {
+  if (steps.check_spec) check_sinks(sinks);
+  Schedule s = form_calls(sinks, key.inputs, memory, target_of, steps);
   check_bindings(s, target_of);
   plan_memory(s);
+  place_parts(s);
   collect_variables(s);
   if (steps.check_spec) check_kernels(s);
   return s;

@@ -20,6 +20,8 @@ enum class CallKind : uint8_t {
   Kernel,  // run `ast` on args
   Copy,    // args[0] <- args[1], same size, maybe across devices
   View,    // args[0] is args[1] at byte_offset: no work, no memory
+  Loop,    // all steps of the Loop node `ast`: args[0] of the initial states, sequences, constants;
+           // gone when they have been unrolled
   Again,   // args[0] is args[1] once the others are written; gone when the order is settled
 };
 
@@ -40,6 +42,7 @@ struct Call {
 enum class BufferOrigin : uint8_t {
   Input,   // a Storage of the graph: inputs[index]
   Output,  // fresh memory that the caller keeps: one per sink that is not an Assign or a view
+  Part,    // of another slot's memory: a View says which before any other call
   Temp,    // lives inside the schedule: at arena_offset of its device's arena
 };
 

@@ -15,6 +15,7 @@ std::string slot_text(const Schedule& s, uint32_t slot) {
   switch (b.origin) {
     case BufferOrigin::Input: return fmt::format("in{}", b.index);
     case BufferOrigin::Output: return fmt::format("out{}", b.index);
+    case BufferOrigin::Part:
     case BufferOrigin::Temp: return fmt::format("t{}", slot);
   }
   return "?";

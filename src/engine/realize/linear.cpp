@@ -65,6 +65,7 @@ class Binding {
       case BufferOrigin::Output:
         buffers_[i] = Buffer::make(Device::get(slot.device), slot.dtype, slot.count);
         break;
+      case BufferOrigin::Part: break;  // until its View comes
       case BufferOrigin::Temp:
         buffers_[i] =
             Buffer::view(arenas_[slot.arena], slot.dtype, slot.count, slot.arena_offset);

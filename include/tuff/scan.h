@@ -1,0 +1,41 @@
+// Loops over sequences. Called by programs and by recurrent layers.
+#pragma once
+
+#include <functional>
+
+#include <tuff/autograd.h>
+
+namespace tuff {
+
+/// What a step of scan() gives: the states after it, and what is kept of it. And what scan() gives:
+/// the last states, and per output all steps' along a new first axis.
+struct Scanned {
+  Tensors states;
+  Tensors outputs;
+};
+using ScanStep = std::function<Scanned(const Tensors& states, const Tensors& rows)>;
+
+struct ScanOptions {
+  int64_t steps = -1;    // -1: as many as the sequences have rows; needed where there are none
+  bool reverse = false;  // from the last row to the first; outputs stay with their rows
+};
+
+/// A loop: step t gets the states of the step before and row t of each sequence (its slice along
+/// axis 0). f is called once, with tensors that stand for them, and must not read their values or
+/// write memory that depends on them; other tensors that it uses are the same in every step, and so
+/// are random numbers. Compiling takes as long as one step does, however many there are; all
+/// states are kept for the gradient, which is a loop back. What a step computes of its rows alone
+/// is computed for all rows at once before, and outputs for all steps at once afterwards.
+///
+/// States keep their shapes and have one dtype: ShapeError or InvalidArgument naming the state
+/// otherwise, for sequences of different lengths and for no steps, Unsupported for symbolic
+/// extents.
+///
+///     const Scanned s = scan([&](const Tensors& h, const Tensors& x) {
+///       const Tensor next = (x[0] + h[0].matmul(w)).tanh();
+///       return Scanned{{next}, {next}};
+///     }, {h0}, {x});
+Scanned scan(const ScanStep& f, const Tensors& initial, const Tensors& sequences,
+             const ScanOptions& options = {});
+
+}  // namespace tuff

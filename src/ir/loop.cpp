@@ -1,0 +1,347 @@
+#include "ir/loop.h"
+
+#include <algorithm>
+
+#include "ir/batch.h"
+#include "ir/gradient.h"
+#include "ir/rule.h"
+#include "ir/walk.h"
+
+namespace tuff::ir {
+namespace {
+
+// Where any device binds a buffer (minStorageBufferOffsetAlignment is 256 at most: Vulkan's
+// required limits).
+constexpr int64_t kAlignment = 256;
+
+int64_t aligned(int64_t count, DType t) {
+  const int64_t unit = kAlignment / int64_t(size_bytes(t));
+  return (count + unit - 1) / unit * unit;
+}
+
+Shape with_rows(int64_t rows, const Shape& shape) {
+  Shape out{Dim(rows)};
+  out.insert(out.end(), shape.begin(), shape.end());
+  return out;
+}
+UOp zeros(DType t, const Shape& shape) {
+  return expand(reshape(constant(t, 0), Shape(shape.size(), Dim(1))), shape);
+}
+// On the device, where it is made of constants and counters alone.
+UOp placed(const UOp& x, const std::string& device) {
+  return x->device ? x : make(Op::Contiguous, x->dtype, {x}, Placement{{device}});
+}
+
+LoopLayout layout(std::span<const UOp> states) {
+  LoopLayout out;
+  for (const UOp& s : states) {
+    out.offsets.push_back(out.row);
+    out.row += aligned(element_count(s->shape), s->dtype);
+  }
+  return out;
+}
+
+// States side by side, each (rows, its shape), as a loop has them: (rows, elements).
+UOp packed(std::span<const UOp> values, const LoopLayout& at, int64_t rows) {
+  UOp out = zeros(values[0]->dtype, {Dim(rows), Dim(at.row)});
+  for (size_t k = 0; k < values.size(); k++) {
+    const int64_t n = element_count(values[k]->shape) / std::max<int64_t>(rows, 1);
+    const UOp flat = reshape(values[k], {Dim(rows), Dim(n)});
+    out = put(out, {{Dim(0), Dim(rows)}, {Dim(at.offsets[k]), Dim(at.offsets[k] + n)}}, flat);
+  }
+  return out;
+}
+
+// State k of `rows` rows: (rows, shape).
+UOp unpacked(const UOp& all, const LoopLayout& at, size_t k, const Shape& shape, int64_t first,
+             int64_t rows) {
+  const int64_t begin = at.offsets[k], n = element_count(shape);
+  return reshape(shrink(all, {{Dim(first), Dim(first + rows)}, {Dim(begin), Dim(begin + n)}}),
+                 with_rows(rows, shape));
+}
+
+const LoopArg& arg_of(const Node& loop) { return loop.get<LoopArg>(); }
+const Shape& state_shape(const Node& loop, size_t k) {
+  return arg_of(loop).body->places[k]->shape;
+}
+UOp states_of(const UOp& all, const UOp& like, size_t k, int64_t first, int64_t rows) {
+  return unpacked(all, layout_of(*like), k, state_shape(*like, k), first, rows);
+}
+// Of `all`, which is as a loop's result: what its steps read, and what they store.
+UOp read_by_steps(const UOp& all, const UOp& like, size_t k) {
+  return states_of(all, like, k, arg_of(*like).reverse, arg_of(*like).steps);
+}
+UOp stored_by_steps(const UOp& all, const UOp& like, size_t k) {
+  return states_of(all, like, k, !arg_of(*like).reverse, arg_of(*like).steps);
+}
+
+// Takes a body apart into what depends on states, what is computed for all rows at once, and what
+// is the same in every step.
+class BodyMaker {
+ public:
+  explicit BodyMaker(const LoopSpec& spec) : spec_(spec) {
+    for (const UOp& s : spec.states) depends_[s.get()] = kState;
+    for (size_t i = 0; i < spec.rows.size(); i++) {
+      depends_[spec.rows[i].get()] = kRow;
+      add_sequence(spec.rows[i], spec.sequences[i]);
+      given_.emplace(spec.rows[i], spec.sequences[i]);
+    }
+    order_ = toposort(spec.next);
+    for (const Node* n : order_) {
+      uint8_t& d = depends_[n];
+      if (d) continue;
+      for (const UOp& s : n->src()) d |= depends_.at(s.get());
+      if (n->op == Op::Assign && d)
+        fail<Unsupported>("scan: memory is written with what differs by step: return it instead");
+    }
+  }
+
+  UOp run() {
+    split();
+    auto body = make_ref<LoopBody>();
+    std::vector<UOp> src{initial_states()};
+    const std::vector<UOp> needed = substitute(spec_.next, replaced_);
+    std::unordered_map<const Node*, bool> used;
+    for (const Node* n : toposort(needed)) used[n] = true;
+    UOpMap<UOp> canonical;
+    int32_t number = 0;
+    const auto add_place = [&](const UOp& place, const Shape& shape) {
+      const UOp own = body_place(number++, place->dtype, shape, spec_.device);
+      body->places.push_back(own);
+      return own;
+    };
+    for (const UOp& s : spec_.states) canonical[s] = add_place(s, s->shape);
+    for (const auto& [place, sequence] : sequences_) {
+      if (!used.contains(place.get())) continue;
+      body->sequences++;
+      src.push_back(sequence);
+      const UOp row = add_place(place, {sequence->shape.at(1)});
+      const Dim n = element_count(place->shape);
+      canonical[place] = reshape(row->shape[0] == n ? row : shrink(row, {{Dim(0), n}}), place->shape);
+    }
+    for (const auto& [place, value] : constants_) {
+      src.push_back(value);
+      canonical[place] = add_place(place, place->shape);
+    }
+    body->next = substitute(needed, canonical);
+    return make(Op::Loop, DType::Void, src, LoopArg{body, spec_.steps, spec_.reverse});
+  }
+
+ private:
+  enum : uint8_t { kState = 1, kRow = 2 };
+
+  // Rows begin where any device may bind a buffer.
+  void add_sequence(const UOp& place, const UOp& sequence) {
+    const int64_t n = element_count(place->shape), padded = aligned(n, place->dtype);
+    UOp flat = reshape(sequence, {Dim(spec_.steps), Dim(n)});
+    if (padded != n) flat = pad(flat, {{Dim(0), Dim(0)}, {Dim(0), Dim(padded - n)}});
+    sequences_.emplace_back(place, placed(flat, spec_.device));
+  }
+
+  UOp initial_states() const {
+    std::vector<UOp> rows;
+    for (const UOp& x : spec_.initial) rows.push_back(reshape(x, with_rows(1, x->shape)));
+    const LoopLayout at = layout(spec_.states);
+    return placed(reshape(packed(rows, at, 1), {Dim(at.row)}), spec_.device);
+  }
+
+  // From the results down, to where a value need not be computed in each step.
+  void split() {
+    std::unordered_map<const Node*, bool> seen;
+    std::vector<const Node*> work;
+    for (const UOp& u : spec_.next) work.push_back(u.get());
+    while (!work.empty()) {
+      const Node* n = work.back();
+      work.pop_back();
+      if (!seen.emplace(n, true).second) continue;
+      const uint8_t d = depends_.at(n);
+      if (!d && !n->device) continue;
+      if (n->op == Op::Rule) {  // whose gradients are made of places of its own
+        const RuleParts parts = parts_of(*n);
+        for (const auto* list : {&parts.values, &parts.arguments})
+          for (const UOp& u : *list) work.push_back(u.get());
+      } else if (!d && !is_movement(n->op) && n->op != Op::Sink) {
+        take_out(n);
+      } else if (d == kRow && (n->op == Op::Reduce || n->op == Op::Scatter || n->op == Op::Loop)) {
+        compute_ahead(n);
+      } else if (!(d && n->src_count == 1 && is_place(n))) {
+        for (const UOp& s : n->src()) work.push_back(s.get());
+      }
+    }
+  }
+  bool is_place(const Node* n) const {
+    const auto is_n = [n](const UOp& p) { return p.get() == n; };
+    return std::ranges::any_of(spec_.states, is_n) || std::ranges::any_of(spec_.rows, is_n);
+  }
+  void take_out(const Node* n) {
+    const UOp value(n), place = place_like(value);
+    constants_.emplace_back(place, value);
+    replaced_[value] = place;
+  }
+  void compute_ahead(const Node* n) {
+    const UOp one(n), place = place_of(n->dtype, n->shape, spec_.device);
+    add_sequence(place, batched(std::span(&one, 1), Dim(spec_.steps), given_)[0]);
+    replaced_[one] = place;
+  }
+
+  const LoopSpec& spec_;
+  std::vector<const Node*> order_;
+  std::unordered_map<const Node*, uint8_t> depends_;
+  std::vector<std::pair<UOp, UOp>> sequences_, constants_;  // place, value
+  UOpMap<UOp> given_, replaced_;
+};
+
+}  // namespace
+
+UOp loop(const LoopSpec& spec) { return BodyMaker(spec).run(); }
+
+LoopLayout layout_of(const Node& loop) {
+  const LoopBody& body = *arg_of(loop).body;
+  return layout(std::span(body.places).first(body.next.size()));
+}
+std::span<const UOp> sequences_of(const Node& loop) {
+  return loop.src().subspan(1, arg_of(loop).body->sequences);
+}
+std::span<const UOp> constants_of(const Node& loop) {
+  return loop.src().subspan(1 + arg_of(loop).body->sequences);
+}
+int64_t first_row(const Node& loop) { return arg_of(loop).reverse ? arg_of(loop).steps : 0; }
+
+UOp states_before(const UOp& loop, size_t k) { return read_by_steps(loop, loop, k); }
+UOp states_after(const UOp& loop, size_t k) { return stored_by_steps(loop, loop, k); }
+UOp last_state(const UOp& loop, size_t k) {
+  const int64_t row = arg_of(*loop).steps - first_row(*loop);
+  return reshape(states_of(loop, loop, k, row, 1), state_shape(*loop, k));
+}
+
+namespace {
+
+std::vector<UOp> places_like(std::span<const UOp> values) {
+  std::vector<UOp> out;
+  for (const UOp& v : values) out.push_back(place_like(v));
+  return out;
+}
+
+// The body with places that are in no other: what is put into them may be made of the places of a
+// body around it.
+Ref<LoopBody> opened(const LoopBody& body) {
+  auto out = make_ref<LoopBody>();
+  out->sequences = body.sequences;
+  out->places = places_like(body.places);
+  UOpMap<UOp> own;
+  for (size_t i = 0; i < body.places.size(); i++) own[body.places[i]] = out->places[i];
+  out->next = substitute(body.next, own);
+  return out;
+}
+
+// What steps add to gradients: of the body's results times `adjoints`, by each of its places; the
+// constants stand for themselves.
+std::vector<UOp> body_gradients(const LoopBody& body, const UOp& loop,
+                                std::span<const UOp> adjoints) {
+  UOp root;
+  for (size_t k = 0; k < body.next.size(); k++) {
+    UOp sum = alu(Op::Mul, {body.next[k], adjoints[k]});
+    IntVec axes(sum->shape.size());
+    for (size_t i = 0; i < axes.size(); i++) axes[i] = int64_t(i);
+    if (!axes.empty()) sum = reshape(reduce(Op::Add, sum, axes), {});
+    root = root ? alu(Op::Add, {root, sum}) : sum;
+  }
+  std::vector<UOp> out = gradients(root, constant(root->dtype, 1), body.places);
+  UOpMap<UOp> values;
+  const size_t first = body.next.size() + body.sequences;
+  for (size_t i = first; i < body.places.size(); i++)
+    values[body.places[i]] = constants_of(*loop)[i - first];
+  for (UOp& g : out)
+    if (g) g = substitute(g, values);
+  return out;
+}
+
+}  // namespace
+
+// The adjoint of a state before a step is what the result's gradient says of it, and what the step
+// made of it by its own adjoint: a loop the other way. All other gradients follow from the states
+// and adjoints of all steps at once.
+std::vector<UOp> loop_gradients(const UOp& u, const UOp& g) {
+  const LoopArg& arg = arg_of(*u);
+  const Ref<LoopBody> own = opened(*arg.body);
+  const LoopBody& body = *own;
+  const size_t states = body.next.size();
+  const std::span<const UOp> places(body.places);
+  const std::vector<UOp> adjoints = places_like(places.first(states));
+  const std::vector<UOp> of_places = body_gradients(body, u, adjoints);
+
+  LoopSpec back{.states = adjoints, .steps = arg.steps, .reverse = !arg.reverse,
+                .device = device_of(u)};
+  const int64_t last = arg.steps - first_row(*u);
+  UOpMap<UOp> of_all;  // for all steps
+  for (size_t k = 0; k < states; k++) {
+    const Shape& shape = places[k]->shape;
+    back.initial.push_back(reshape(states_of(g, u, k, last, 1), shape));
+    const UOp seed = place_like(places[k]);
+    back.rows.push_back(seed);
+    back.sequences.push_back(read_by_steps(g, u, k));
+    back.next.push_back(of_places[k] ? alu(Op::Add, {seed, of_places[k]}) : seed);
+    back.rows.push_back(places[k]);
+    back.sequences.push_back(states_before(u, k));
+    of_all[places[k]] = states_before(u, k);
+  }
+  for (size_t i = 0; i < body.sequences; i++) {
+    back.rows.push_back(places[states + i]);
+    back.sequences.push_back(sequences_of(*u)[i]);
+    of_all[places[states + i]] = sequences_of(*u)[i];
+  }
+  const UOp all = loop(back);
+  for (size_t k = 0; k < states; k++) of_all[adjoints[k]] = states_before(all, k);
+
+  std::vector<UOp> first;
+  for (size_t k = 0; k < states; k++) first.push_back(states_of(all, all, k, first_row(*u), 1));
+  const LoopLayout at = layout_of(*u);
+  std::vector<UOp> out{reshape(packed(first, at, 1), {Dim(at.row)})};
+  for (size_t p = states; p < places.size(); p++) {
+    UOp of_steps = of_places[p];
+    if (of_steps) of_steps = batched(std::span(&of_steps, 1), Dim(arg.steps), of_all)[0];
+    if (of_steps && p >= states + body.sequences)
+      of_steps = reshape(reduce(Op::Add, of_steps, {0}), places[p]->shape);
+    out.push_back(of_steps);
+  }
+  return out;
+}
+
+UOp loop_batched(const UOp& u, const Dim& count, std::span<const UOp> sources) {
+  const LoopArg& arg = arg_of(*u);
+  const LoopBody& body = *arg.body;
+  const size_t states = body.next.size();
+  const int64_t n = count.value();
+  LoopSpec many{.steps = arg.steps, .reverse = arg.reverse, .device = device_of(u)};
+  UOpMap<UOp> values;
+  for (size_t p = 0; p < body.places.size(); p++) {
+    const UOp& one = body.places[p];
+    const Shape shape = with_rows(n, one->shape);
+    if (p < states) {
+      many.states.push_back(place_of(one->dtype, shape, many.device));
+      many.initial.push_back(unpacked(sources[0], layout_of(*u), p, one->shape, 0, n));
+      values[one] = many.states.back();
+    } else if (p < states + body.sequences) {
+      many.rows.push_back(place_of(one->dtype, shape, many.device));
+      many.sequences.push_back(permute(sources[p - states + 1], {1, 0, 2}));
+      values[one] = many.rows.back();
+    } else {
+      values[one] = sources[p - states + 1];
+    }
+  }
+  many.next = batched(body.next, count, values);
+  const UOp all = loop(many);
+  std::vector<UOp> rows;  // of all steps and all values
+  for (size_t k = 0; k < states; k++) {
+    const Shape shape = body.places[k]->shape;
+    const UOp steps = states_of(all, all, k, 0, arg.steps + 1);
+    IntVec axes{1, 0};
+    for (size_t i = 0; i < shape.size(); i++) axes.push_back(int64_t(i) + 2);
+    rows.push_back(reshape(permute(steps, axes), with_rows(n * (arg.steps + 1), shape)));
+  }
+  const LoopLayout at = layout_of(*u);
+  return reshape(packed(rows, at, n * (arg.steps + 1)),
+                 {Dim(n), Dim(arg.steps + 1), Dim(at.row)});
+}
+
+}  // namespace tuff::ir

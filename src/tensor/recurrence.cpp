@@ -1,0 +1,123 @@
+// scan(): a step's graph, made a loop (ir/loop.h).
+#include <tuff/scan.h>
+
+#include "base/check.h"
+#include "ir/batch.h"
+#include "ir/loop.h"
+#include "ir/rule.h"
+#include "ir/walk.h"
+#include "tensor/impl.h"
+
+namespace tuff {
+
+using detail::uop;
+using ir::UOp;
+
+namespace {
+
+int64_t steps_of(const Tensors& sequences, const ScanOptions& options) {
+  int64_t steps = options.steps;
+  for (size_t i = 0; i < sequences.size(); i++) {
+    const Tensor& x = sequences[i];
+    if (x.dim() == 0) fail<ShapeError>("scan: sequence {} has no axis of steps", i);
+    detail::require_numbers("scan", x.sizes());
+    const int64_t n = x.size(0);
+    if (steps >= 0 && n != steps)
+      fail<ShapeError>("scan: sequence {} has {} rows for {} steps", i, n, steps);
+    steps = n;
+  }
+  if (steps < 0) fail<InvalidArgument>("scan: without sequences say how many steps there are");
+  if (steps == 0) fail<ShapeError>("scan: there are no steps");
+  return steps;
+}
+
+void check_initial(const Tensors& initial, const Tensors& sequences) {
+  if (initial.empty()) fail<InvalidArgument>("scan: there is no state: use vmap()");
+  for (size_t k = 0; k < initial.size(); k++) {
+    detail::require_numbers("scan", initial[k].sizes());
+    if (initial[k].dtype() != initial[0].dtype())
+      fail<InvalidArgument>("scan: state 0 is {}, state {} is {}: cast one", name(initial[0].dtype()),
+                            k, name(initial[k].dtype()));
+    if (initial[k].numel() == 0) fail<ShapeError>("scan: state {} has no elements", k);
+  }
+  for (const Tensors* list : {&initial, &sequences})
+    for (const Tensor& t : *list) detail::require_same_device("scan", initial[0], t);
+}
+
+void check_next(const Tensors& initial, const Tensors& next) {
+  if (next.size() != initial.size())
+    fail<InvalidArgument>("scan: a step gives {} states, there are {}", next.size(), initial.size());
+  for (size_t k = 0; k < next.size(); k++) {
+    if (!detail::same(next[k].sizes(), initial[k].sizes()))
+      fail<ShapeError>("scan: state {} is {}, after a step {}", k, detail::text(initial[k].sizes()),
+                       detail::text(next[k].sizes()));
+    if (next[k].dtype() != initial[k].dtype())
+      fail<InvalidArgument>("scan: state {} is {}, after a step {}: cast it", k,
+                            name(initial[k].dtype()), name(next[k].dtype()));
+    detail::require_same_device("scan", initial[k], next[k]);
+  }
+}
+
+Tensors stand_ins(const Tensors& values, bool rows) {
+  Tensors out;
+  for (const Tensor& v : values) {
+    Sizes sizes = v.sizes();
+    if (rows) sizes.erase(sizes.begin());
+    out.push_back(detail::stand_in(v.dtype(), sizes, v.device()));
+  }
+  return out;
+}
+
+std::vector<UOp> nodes(const Tensors& tensors) {
+  std::vector<UOp> out;
+  for (const Tensor& t : tensors) out.push_back(uop(t));
+  return out;
+}
+
+// For all steps: of the states before and after each, as far as they need no more.
+std::vector<UOp> outputs_of(const ir::LoopSpec& spec, const UOp& loop,
+                            const std::vector<UOp>& outputs) {
+  ir::UOpMap<UOp> after, all;
+  for (size_t k = 0; k < spec.states.size(); k++) {
+    const UOp& next = spec.next[k];
+    const UOp stored = ir::place_like(spec.states[k]);
+    all.emplace(stored, ir::states_after(loop, k));
+    all.emplace(spec.states[k], ir::states_before(loop, k));
+    after.emplace(next, stored);
+  }
+  for (size_t i = 0; i < spec.rows.size(); i++) all.emplace(spec.rows[i], spec.sequences[i]);
+  return ir::batched(ir::substitute(outputs, after), ir::Dim(spec.steps), all);
+}
+
+}  // namespace
+
+Scanned scan(const ScanStep& f, const Tensors& initial, const Tensors& sequences,
+             const ScanOptions& options) {
+  check_initial(initial, sequences);
+  const int64_t steps = steps_of(sequences, options);
+  const Tensors states = stand_ins(initial, false), rows = stand_ins(sequences, true);
+  const Scanned step = f(detail::same_values(states), detail::same_values(rows));
+  check_next(initial, step.states);
+  for (const Tensor& y : step.outputs) {
+    detail::require_numbers("scan", y.sizes());
+    detail::require_same_device("scan", initial[0], y);
+  }
+  const detail::BuildGuard section;
+  const ir::LoopSpec spec{.states = nodes(states),
+                          .initial = nodes(initial),
+                          .next = nodes(step.states),
+                          .rows = nodes(rows),
+                          .sequences = nodes(sequences),
+                          .steps = steps,
+                          .reverse = options.reverse,
+                          .device = initial[0].device()};
+  const UOp loop = ir::loop(spec);
+  Scanned out;
+  for (size_t k = 0; k < initial.size(); k++)
+    out.states.push_back(detail::derive(initial[k], ir::last_state(loop, k)));
+  for (const UOp& y : outputs_of(spec, loop, nodes(step.outputs)))
+    out.outputs.push_back(detail::derive(initial[0], y));
+  return out;
+}
+
+}  // namespace tuff
