@@ -694,11 +694,21 @@ def later_scatter():
     ]
 
 
+def recurrence(h, x, w):
+    states = []
+    for row in x:
+        h = (h @ w + row).tanh()
+        states.append(h)
+    return states
+
+
 def of_users():
     """With gradients of their own; and computed again."""
     yield from [
         ("function_rounded", [floats(3, 5)], lambda p: (p + (p.round() - p).detach()) * p),
         ("checkpoint", [floats(3, 4), floats(4, 4)], lambda p, w: ((p @ w).tanh() @ w).tanh()),
+        ("scan", [floats(2, 3), floats(4, 2, 3), floats(3, 3)], lambda h, x, w: torch.stack(recurrence(h, x, w))),
+        ("scan_reverse", [floats(2, 3), floats(4, 2, 3), floats(3, 3)], lambda h, x, w: recurrence(h, x.flip(0), w)[-1]),
     ]
 
 

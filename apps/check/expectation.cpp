@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "ir/loop.h"
+#include "ir/rule.h"
 #include "ir/walk.h"
 
 namespace tuff::check {
@@ -31,6 +33,7 @@ std::vector<double> Expectation::evaluate(const Node& n) {
     case Op::Copy: return source(n, 0);
     case Op::Assign: return assigned(n);
     case Op::Scatter: return scattered(n);
+    case Op::Loop: return looped(n);
     case Op::Reduce: return reduced(n);
     default: break;
   }
@@ -80,6 +83,30 @@ std::vector<double> Expectation::scattered(const Node& n) {
   }
   for (size_t i = 0; i < out.size(); i++)
     if (reductions[i]) out[i] = reductions[i]->of(a.at(int64_t(i)));
+  return out;
+}
+
+std::vector<double> Expectation::looped(const Node& n) {
+  const LoopBody& body = *n.get<LoopArg>().body;
+  const std::vector<UOp> next = values_alone(body.next);
+  const size_t states = next.size();
+  std::vector<double> out(size_t(array(n).count()), 0);
+  const std::vector<double>& initial = source(n, 0);
+  std::ranges::copy(initial, out.begin() + first_row(n) * ptrdiff_t(initial.size()));
+  for (const LoopStep& step : steps_of(n)) {
+    Expectation of_step(bindings_);
+    for (size_t p = 0; p < body.places.size(); p++) {
+      const Node& place = *body.places[p];
+      const bool state = p < states;
+      const HostArray& from = state ? array(n) : values_.value(n.src(p - states + 1));
+      const auto first = (state ? out : source(n, p - states + 1)).begin() + step.reads[p];
+      of_step.values_.put(body.places[p], part_of(from, place, step.reads[p]));
+      of_step.errors_.emplace(&place,
+                              std::vector<double>(first, first + element_count(place.shape)));
+    }
+    for (size_t k = 0; k < states; k++)
+      std::ranges::copy(of_step.errors(next[k]), out.begin() + step.stores[k]);
+  }
   return out;
 }
 

@@ -17,7 +17,7 @@ namespace tuff::check {
 class Expectation {
  public:
   // `bindings` must outlive it; storages may be added until a node reads them.
-  explicit Expectation(const ir::Bindings& bindings) : values_(bindings) {}
+  explicit Expectation(const ir::Bindings& bindings) : bindings_(bindings), values_(bindings) {}
 
   const ir::HostArray& value(const ir::UOp& u);
   const std::vector<double>& errors(const ir::UOp& u);  // per element, absolute
@@ -30,6 +30,7 @@ class Expectation {
  private:
   std::vector<double> evaluate(const ir::Node& n);
   std::vector<double> scattered(const ir::Node& n);
+  std::vector<double> looped(const ir::Node& n);
   std::vector<double> assigned(const ir::Node& n);
   std::vector<double> elementwise(const ir::Node& n);
   std::vector<double> reduced(const ir::Node& n);
@@ -38,6 +39,7 @@ class Expectation {
   }
   const ir::HostArray& array(const ir::Node& n) { return values_.value(ir::UOp(&n)); }
 
+  const ir::Bindings& bindings_;
   ir::Evaluation values_;
   std::unordered_map<const ir::Node*, std::vector<double>> errors_;
 };

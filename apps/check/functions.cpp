@@ -216,7 +216,8 @@ bool refuses(const Function& f, DType t) {
                                                      "grid_sample_reflection_corners", "grid_sample_nearest",
                                                      "grid_sample_nearest_border", "grid_sample_bicubic",
                                                      "grid_sample_bicubic_border", "grid_sample_bicubic_reflection",
-                                                     "grid_sample_volume", "grid_sample_volume_nearest"};
+                                                     "grid_sample_volume", "grid_sample_volume_nearest",
+                                                     "scan", "scan_reverse"};
   static const std::set<std::string> no_bools = {"integer_arithmetic",
                                                  "one_hot",
                                                  "index_int",

@@ -1,5 +1,6 @@
-// Functions with gradients of their own, and what is computed again for gradients.
+// Functions with gradients of their own, what is computed again for gradients, and loops.
 #include <tuff/autograd.h>
+#include <tuff/scan.h>
 
 #include "check/functions.h"
 
@@ -17,6 +18,16 @@ const autograd::Function& straight_through() {
   return f;
 }
 
+// Of states, rows and weights.
+Scanned recurrence(Inputs x, bool reverse) {
+  return scan(
+      [&](const Tensors& states, const Tensors& rows) {
+        const Tensor next = (states[0].matmul(x[2]) + rows[0]).tanh();
+        return Scanned{{next}, {next}};
+      },
+      {x[0]}, {x[1]}, {.reverse = reverse});
+}
+
 }  // namespace
 
 std::vector<Function> functions_of_autograd() {
@@ -27,6 +38,8 @@ std::vector<Function> functions_of_autograd() {
          return checkpoint(
              [&](const Tensor& y) { return y.matmul(x[1]).tanh().matmul(x[1]).tanh(); }, x[0]);
        }},
+      {"scan", Curved, [](Inputs x) { return recurrence(x, false).outputs[0]; }},
+      {"scan_reverse", Curved, [](Inputs x) { return recurrence(x, true).states[0]; }},
   };
 }
 

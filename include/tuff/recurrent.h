@@ -1,6 +1,5 @@
-// Recurrent layers: cells of one step, and RNN, LSTM and GRU over a sequence. There is no loop in
-// the graph: a sequence of T steps becomes T copies of the cell, so that compile time and memory
-// grow with T, which has to be a number, also inside a Jit.
+// Recurrent layers: cells of one step, and RNN, LSTM and GRU over a sequence, which are loops
+// (scan.h): one step is compiled. Lengths are numbers, also inside a Jit.
 #pragma once
 
 #include <optional>

@@ -276,41 +276,31 @@ HostArray Evaluation::reduced(const Node& n) const {
   return a;
 }
 
+HostArray part_of(const HostArray& from, const Node& place, int64_t begin) {
+  HostArray a{place.dtype, {}, {}};
+  for (const Dim& d : place.shape) a.shape.push_back(d.value());
+  const auto size = int64_t(size_bytes(a.dtype));
+  const auto first = from.bytes.begin() + begin * size;
+  a.bytes.assign(first, first + a.count() * size);
+  return a;
+}
+
 HostArray Evaluation::looped(const Node& n) const {
-  const LoopArg& arg = n.get<LoopArg>();
-  const LoopBody& body = *arg.body;
+  const LoopBody& body = *n.get<LoopArg>().body;
   const std::vector<UOp> next = values_alone(body.next);
-  const std::vector<int64_t> offsets = layout_of(n).offsets;
-  const size_t states = next.size(), size = size_bytes(n.dtype);
+  const size_t states = next.size();
   HostArray out = fresh(n);
-  const size_t stride = src(n, 0).bytes.size();
-  std::ranges::copy(src(n, 0).bytes, out.bytes.begin() + ptrdiff_t(size_t(first_row(n)) * stride));
-  const auto part = [](const HostArray& from, const Node& place, size_t at) {
-    HostArray a{place.dtype, {}, {}};
-    for (const Dim& d : place.shape) a.shape.push_back(d.value());
-    const auto begin = from.bytes.begin() + ptrdiff_t(at);
-    a.bytes.assign(begin, begin + ptrdiff_t(size_t(a.count()) * size_bytes(a.dtype)));
-    return a;
-  };
-  for (int64_t i = 0; i < arg.steps; i++) {
-    const int64_t t = arg.reverse ? arg.steps - 1 - i : i;
-    const auto before = size_t(arg.reverse ? t + 1 : t), after = size_t(arg.reverse ? t : t + 1);
-    Evaluation step(bindings_);
+  const std::vector<std::byte>& initial = src(n, 0).bytes;
+  std::ranges::copy(initial, out.bytes.begin() + first_row(n) * ptrdiff_t(initial.size()));
+  for (const LoopStep& step : steps_of(n)) {
+    Evaluation of_step(bindings_);
     for (size_t p = 0; p < body.places.size(); p++) {
-      const Node& place = *body.places[p];
-      HostArray a;
-      if (p < states) {
-        a = part(out, place, before * stride + size_t(offsets[p]) * size);
-      } else {
-        const HostArray& x = src(n, p - states + 1);
-        const bool row = p - states < body.sequences;
-        a = part(x, place, row ? x.bytes.size() / size_t(arg.steps) * size_t(t) : 0);
-      }
-      step.values_.emplace(&place, std::move(a));
+      const HostArray& from = p < states ? out : src(n, p - states + 1);
+      of_step.put(body.places[p], part_of(from, *body.places[p], step.reads[p]));
     }
     for (size_t k = 0; k < states; k++) {
-      const auto to = ptrdiff_t(after * stride + size_t(offsets[k]) * size);
-      std::ranges::copy(step.value(next[k]).bytes, out.bytes.begin() + to);
+      const auto to = step.stores[k] * ptrdiff_t(size_bytes(n.dtype));
+      std::ranges::copy(of_step.value(next[k]).bytes, out.bytes.begin() + to);
     }
   }
   return out;

@@ -207,6 +207,25 @@ std::span<const UOp> constants_of(const Node& loop) {
 }
 int64_t first_row(const Node& loop) { return arg_of(loop).reverse ? arg_of(loop).steps : 0; }
 
+std::vector<LoopStep> steps_of(const Node& loop) {
+  const LoopArg& arg = arg_of(loop);
+  const LoopBody& body = *arg.body;
+  const LoopLayout at = layout_of(loop);
+  std::vector<LoopStep> out;
+  for (int64_t i = 0; i < arg.steps; i++) {
+    const int64_t t = arg.reverse ? arg.steps - 1 - i : i;
+    LoopStep step;
+    for (const int64_t offset : at.offsets) {
+      step.reads.push_back((t + arg.reverse) * at.row + offset);
+      step.stores.push_back((t + !arg.reverse) * at.row + offset);
+    }
+    for (const UOp& s : sequences_of(loop)) step.reads.push_back(t * s->shape[1].value());
+    step.reads.resize(body.places.size(), 0);
+    out.push_back(std::move(step));
+  }
+  return out;
+}
+
 UOp states_before(const UOp& loop, size_t k) { return read_by_steps(loop, loop, k); }
 UOp states_after(const UOp& loop, size_t k) { return stored_by_steps(loop, loop, k); }
 UOp last_state(const UOp& loop, size_t k) {

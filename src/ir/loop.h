@@ -44,6 +44,14 @@ std::span<const UOp> constants_of(const Node& loop);
 // The row that the first step reads.
 int64_t first_row(const Node& loop);
 
+// What a step reads and stores, as first elements: of the result for states, of their sources for
+// all other places.
+struct LoopStep {
+  std::vector<int64_t> reads;   // by place
+  std::vector<int64_t> stores;  // by state
+};
+std::vector<LoopStep> steps_of(const Node& loop);  // in the order of their running
+
 // Per source its gradient, as gradient_rows.h has it: a loop that goes back.
 std::vector<UOp> loop_gradients(const UOp& loop, const UOp& gradient);
 // The loop for many values side by side (batch.h); sources that are the same for all have been

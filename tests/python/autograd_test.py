@@ -153,6 +153,33 @@ class Derivatives(unittest.TestCase):
         self.assertRaises(tuff.ShapeError, autograd.hessian, lambda x: x, x)
 
 
+class Scan(unittest.TestCase):
+    def test_trees(self):
+        x = tuff.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+
+        def step(carry, row):
+            total, last = carry["total"], carry["last"]
+            return {"total": total + row["x"], "last": row["x"]}, (total * 2, None)
+        start = {"total": tuff.zeros([2]), "last": tuff.zeros([2])}
+        carry, (doubled, nothing) = tuff.scan(step, start, {"x": x})
+        self.assertEqual((carry["total"].tolist(), carry["last"].tolist()), ([9, 12], [5, 6]))
+        self.assertEqual((doubled.tolist(), nothing), ([[0, 0], [2, 4], [8, 12]], None))
+        carry, (doubled, _) = tuff.scan(step, start, {"x": x}, reverse=True)
+        self.assertEqual((carry["last"].tolist(), doubled.tolist()), ([1, 2], [[16, 20], [10, 12], [0, 0]]))
+
+    def test_length_and_gradients(self):
+        w = tuff.tensor(2.0, requires_grad=True)
+        last, nothing = tuff.scan(lambda h, _: (h * w, None), tuff.tensor(1.0), length=5)
+        last.backward()
+        self.assertEqual((last.item(), nothing, w.grad.item()), (32, None, 80))
+
+    def test_errors(self):
+        h = tuff.zeros([2])
+        self.assertRaisesRegex(ValueError, "say how many steps", tuff.scan, lambda h, _: (h, None), h)
+        self.assertRaisesRegex(ValueError, "after a step", tuff.scan, lambda h, _: (h.sum(), None), h, length=2)
+        self.assertRaisesRegex(ZeroDivisionError, "division", tuff.scan, lambda h, _: (h, 1 / 0), h, length=2)
+
+
 class Vmap(unittest.TestCase):
     def test_slices(self):
         x, w = tuff.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), tuff.tensor([10.0, 100.0])
