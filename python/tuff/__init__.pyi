@@ -65,6 +65,8 @@ float16: DType
 bfloat16: DType
 float32: DType
 float64: DType
+float8_e4m3fn: DType
+float8_e5m2: DType
 
 
 class Size:

@@ -10,7 +10,7 @@
 
 namespace tuff::ir {
 
-// Result dtype follows the op's rule (Cast and Bitcast: `to`). f16/bf16 compute in f32 and round
+// Result dtype follows the op's rule (Cast and Bitcast: `to`). narrow floats compute in f32 and round
 // once; integers wrap; Index is 64-bit. `word` is the op's arg, 0 for none.
 Scalar eval_scalar(Op op, DType to, std::span<const Scalar> src, int64_t word = 0);
 
