@@ -43,7 +43,7 @@ double draw_float(Draw& d, DType t, Domain domain) {
     case Domain::Positive: return std::abs(signed_power(d, -6, 6));
     case Domain::Exponent: return d.uniform(-12, 12);
     case Domain::Angle: return d.uniform(-100, 100);
-    case Domain::Wide: return signed_power(d, -6, t == DType::F16 ? 15 : 34);
+    case Domain::Wide: return signed_power(d, -6, std::min(std::ilogb(largest_value(t)), 34));
     case Domain::Quarters: return double(d.integer(-32, 32)) / 4;
     case Domain::Powers: {
       const double v = std::ldexp(1.0, int(d.integer(-1, 1)));
