@@ -57,8 +57,9 @@ DType parse_dtype(std::string_view text);
 // Least upper bound in the lattice bool -> weakint -> {i8,u8..i64,u64} -> weakfloat -> {f16,bf16}
 // -> f32 -> f64 (the lattice of JAX's type promotion). Commutative and associative. Void is its
 // bottom; Index is weak towards tensors: above weakint, below every sized integer. Floats of 8 bits
-// stand between weakfloat and those of 16: f8e4m3fn below f16 and bf16, f8e5m2 (the upper byte of an
-// f16) below f16 alone, so that both have one least upper bound, f16. With bf16 f8e5m2 gives f32.
+// stand between weakfloat and those of 16: f8e4m3fn below f16 and bf16, f8e5m2, the upper byte of
+// an f16, below f16 alone, so that both have one least upper bound, f16. With bf16 f8e5m2 gives
+// f32.
 DType promote(DType a, DType b);
 // What a weak type becomes when nothing strong was met: WeakInt -> I32, WeakFloat -> F32; others
 // unchanged.
@@ -92,8 +93,8 @@ uint16_t f16_from_f64(double v);
 uint16_t bf16_from_f32(float v);
 float bf16_to_f32(uint16_t h);
 uint16_t bf16_from_f64(double v);
-// As PyTorch 2's casts: NaN becomes 0x7f with its sign. Beyond the largest value F8E4M3FN gives NaN,
-// F8E5M2 infinity.
+// As PyTorch 2's casts: NaN becomes 0x7f with its sign. Beyond the largest value F8E4M3FN gives
+// NaN, F8E5M2 infinity.
 uint8_t f8e4m3fn_from_f32(float v);
 float f8e4m3fn_to_f32(uint8_t b);
 uint8_t f8e4m3fn_from_f64(double v);

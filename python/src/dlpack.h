@@ -1,6 +1,7 @@
 // The ABI of DLPack, as far as tuff speaks it: the structs of dlpack.h, versions 0.x (legacy),
-// 1.0 and 1.1, which has codes for floats of 8 bits. Source: the DLPack specification, https://dmlc.github.io/dlpack/latest/c_api.html, and its
-// protocol for Python, https://dmlc.github.io/dlpack/latest/python_spec.html.
+// 1.0 and 1.1, which has codes for floats of 8 bits. Source: the DLPack specification,
+// https://dmlc.github.io/dlpack/latest/c_api.html, and its protocol for Python,
+// https://dmlc.github.io/dlpack/latest/python_spec.html.
 #pragma once
 
 #include <cstdint>

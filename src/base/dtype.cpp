@@ -39,8 +39,12 @@ constexpr Edge kEdges[] = {
     {DType::U32, DType::I64},       {DType::U32, DType::U64},       {DType::I64, DType::WeakFloat},
     {DType::U64, DType::WeakFloat}, {DType::WeakFloat, DType::F16}, {DType::WeakFloat, DType::BF16},
     {DType::F16, DType::F32},       {DType::BF16, DType::F32},      {DType::F32, DType::F64},
-    {DType::WeakFloat, DType::F8E4M3FN}, {DType::WeakFloat, DType::F8E5M2},
-    {DType::F8E4M3FN, DType::F16},  {DType::F8E4M3FN, DType::BF16}, {DType::F8E5M2, DType::F16},
+    // f8e5m2 is not below bf16: both floats of 8 bits would have two least upper bounds.
+    {DType::WeakFloat, DType::F8E4M3FN},
+    {DType::WeakFloat, DType::F8E5M2},
+    {DType::F8E4M3FN, DType::F16},
+    {DType::F8E4M3FN, DType::BF16},
+    {DType::F8E5M2, DType::F16},
 };
 
 using Matrix = std::array<std::array<bool, kDTypeCount>, kDTypeCount>;

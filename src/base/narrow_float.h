@@ -1,5 +1,5 @@
-// The float32 side of the 8- and 16-bit formats, inline and free of branches that compilers could not turn
-// into selects, so that loops over arrays vectorize. Called by narrow_float.cpp and convert.cpp.
+// The float32 side of the 8- and 16-bit formats, inline and free of branches that compilers could
+// not turn into selects, so that loops over arrays vectorize. Called by narrow_float.cpp and convert.cpp.
 #pragma once
 
 #include <bit>

@@ -56,7 +56,8 @@ double product_error(DType t, const Bounded& a, const Bounded& b, double out) {
 double quotient_error(DType t, const Bounded& a, const Bounded& b, double out) {
   const double y = std::abs(b.value.as_double());
   // Vulkan states a precision only for divisors that neither they nor their inverse are subnormal.
-  if (!(y - b.error > smallest_normal(t)) || y + b.error > 0.25 / smallest_normal(t)) return kUnknownError;
+  const double least = smallest_normal(t);
+  if (!(y - b.error > least) || y + b.error > 0.25 / least) return kUnknownError;
   return settled(t, out, (a.error + std::abs(out) * b.error) / (y - b.error), kDivideUlps);
 }
 
@@ -108,8 +109,10 @@ double cast(const Evaluated& e) {
   const DType to = e.result.dtype;
   if (!is_float(e.t)) return e.error;
   if (!is_float(to)) return float_to_int_error(e.src[0], to);
-  if (e.error == 0)
-    return e.out != e.x && std::abs(e.out) < smallest_normal(to) ? smallest_normal(to) : leaf_error(e.result);
+  if (e.error == 0) {
+    const double least = smallest_normal(to);
+    return e.out != e.x && std::abs(e.out) < least ? least : leaf_error(e.result);
+  }
   if (row(to).mantissa_bits >= row(e.t).mantissa_bits) return e.error;
   return settled(to, e.out, e.error, kRoundingUlps);
 }

@@ -57,7 +57,8 @@ int64_t larger_integer(DType t, int64_t x, int64_t y) {
   return is_unsigned(t) ? int64_t(std::max(uint64_t(x), uint64_t(y))) : std::max(x, y);
 }
 
-// Floats of up to 32 bits compute in float, f64 in double; the result is rounded once into the dtype.
+// Floats of up to 32 bits compute in float, f64 in double; the result is rounded once into the
+// dtype.
 struct OfOne {
   OptionalFunction<double(double x, int64_t variant)> floats;
   OptionalFunction<uint64_t(uint64_t x)> integers;

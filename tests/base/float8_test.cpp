@@ -1,5 +1,5 @@
-// The two formats of 8 bits: every code, every float16 and every boundary of rounding, against values
-// from the definition (Open Compute Project, "OCP 8-bit Floating Point Specification (OFP8)", 2023,
+// The two formats of 8 bits: every code, every float16 and every boundary of rounding, against
+// values from the definition (Open Compute Project, "OCP 8-bit Floating Point Specification (OFP8)", 2023,
 // sections 5.1 and 5.2): sign, exponent of bias 7 or 15, significand; the last exponent is one of
 // numbers in E4M3 but for S.1111.111, NaN, and as in IEEE 754 in E5M2.
 #include <gtest/gtest.h>

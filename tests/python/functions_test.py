@@ -1,5 +1,6 @@
 """Every function of Tensor against NumPy."""
 import math
+import pickle
 import unittest
 
 import numpy as np
@@ -421,6 +422,21 @@ class Making(unittest.TestCase):
         self.assertEqual(t.cast(float).numpy().tolist(), [1.5, 2])
         self.assertRaisesRegex(tuff.Unsupported, "cast", t.numpy)
         self.assertRaises(BufferError, memoryview, t)
+
+    def test_floats_of_8_bits(self):
+        for dtype, name, largest, code in ((tuff.float8_e4m3fn, "float8_e4m3fn", 448, 0x7e),
+                                           (tuff.float8_e5m2, "float8_e5m2", 57344, 0x7b)):
+            t = tuff.tensor([1.5, -0.1, largest], dtype=dtype)
+            self.assertEqual((t.dtype, str(t.dtype), t.dtype.itemsize), (dtype, f"tuff.{name}", 1))
+            self.assertEqual(t.tolist()[::2], [1.5, largest])
+            self.assertEqual(t.bitcast(tuff.uint8).numpy()[2], code)
+            self.assertEqual(tuff.tensor([code], dtype="uint8").bitcast(name).tolist(), [largest])
+            self.assertEqual([(t + t).dtype, (t * 2).dtype, (t + t.cast("float16")).dtype],
+                             [dtype, dtype, tuff.float16])
+            self.assertRaisesRegex(tuff.Unsupported, 'NumPy has no float8.*bitcast\\("uint8"\\)', t.numpy)
+            self.assertRaisesRegex(tuff.InvalidArgument, name, lambda: tuff.amp.autocast(dtype).__enter__())
+            self.assertIs(pickle.loads(pickle.dumps(dtype)), dtype)
+        self.assertEqual(tuff.promote("float8_e4m3fn", "float8_e5m2"), tuff.float16)
 
     def test_dtypes(self):
         self.assertEqual(tuff.float32, np.float32)

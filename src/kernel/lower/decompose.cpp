@@ -176,8 +176,8 @@ UOp f32_from_u32(const UOp& x) {
   return where(lt(x, word(0x80000000)), converted(x), converted(half) * constant(DType::F32, 2));
 }
 
-// What rounds into a narrow float as x itself does, though it goes through f32: where bits get lost on
-// that way, one well below the narrow type's last place says so (rounding to odd: Boldo, Melquiond,
+// What rounds into a narrow float as x itself does, though it goes through f32: where bits get lost
+// on that way, one well below the narrow type's last place says so (rounding to odd: Boldo, Melquiond,
 // "When double rounding is odd", 2005).
 UOp odd_f32(const UOp& x) {  // of an f64
   const DType t = x->dtype;
