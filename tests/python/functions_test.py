@@ -438,6 +438,20 @@ class Making(unittest.TestCase):
             self.assertIs(pickle.loads(pickle.dumps(dtype)), dtype)
         self.assertEqual(tuff.promote("float8_e4m3fn", "float8_e5m2"), tuff.float16)
 
+    def test_finfo(self):
+        for dtype in ("float16", "float32", "float64"):
+            ours, numpys = tuff.finfo(dtype), np.finfo(dtype)
+            for name in ("bits", "eps", "max", "min", "tiny", "smallest_normal"):
+                self.assertEqual(getattr(ours, name), getattr(numpys, name), f"{name} of {dtype}")
+        for dtype, values in ((tuff.float8_e4m3fn, (8, 0.125, 448, -448, 2**-6)),
+                              (tuff.float8_e5m2, (8, 0.25, 57344, -57344, 2**-14)),
+                              (tuff.bfloat16, (16, 2**-7, 2.0**127 * (2 - 2**-7), -2.0**127 * (2 - 2**-7), 2**-126))):
+            f = tuff.finfo(dtype)
+            self.assertEqual((f.bits, f.eps, f.max, f.min, f.tiny), values)
+            self.assertIs(f.dtype, dtype)
+        self.assertIs(tuff.finfo().dtype, tuff.float32)
+        self.assertRaisesRegex(tuff.InvalidArgument, "finfo: int8", tuff.finfo, "int8")
+
     def test_dtypes(self):
         self.assertEqual(tuff.float32, np.float32)
         self.assertEqual(tuff.float32, "float32")
