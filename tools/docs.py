@@ -53,7 +53,8 @@ def short_walk(tuff):
     return out[:-1]
 
 
-DTYPES = ["bool", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f16", "bf16", "f32", "f64"]
+DTYPES = ["bool", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f16", "bf16", "f32", "f64", "f8e4m3fn",
+          "f8e5m2"]
 
 
 def executed_cell(counts, devices, op, dtype):

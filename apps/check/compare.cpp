@@ -22,8 +22,6 @@ int64_t ordered(const Scalar& v) {
   return bits >> top & 1 ? -magnitude : magnitude;
 }
 
-double smallest_normal(DType t) { return std::ldexp(1.0, 2 - (1 << (row(t).exponent_bits - 1))); }
-
 // One unit of the last place of the largest finite magnitude.
 double unit_of_largest(const HostArray& a) {
   double largest = smallest_normal(a.dtype);

@@ -181,6 +181,12 @@ void append_elementwise_cases(std::vector<Case>& out) {
       out.push_back(special_case(op, t));
     }
   }
+  for (const DType t : float8_dtypes()) {
+    for (const Op op : {Op::Add, Op::Mul, Op::Max, Op::CmpLt, Op::Where, Op::Sqrt, Op::Exp2})
+      out.push_back(special_case(op, t));
+    for (const ShapeRow& s : shapes())
+      if (s.name == std::string_view("strided")) out.push_back(shaped_case(Op::Add, t, s));
+  }
   out.push_back(threefry_case("scalar", {}));
   out.push_back(threefry_case("odd", {7, 15}));
   out.push_back(threefry_case("empty", {0}));

@@ -178,6 +178,9 @@ void append_function_cases(std::vector<Case>& out) {
       out.push_back(function_case(f, s, t, false));
       if (is_float(t) && s.has_gradient) out.push_back(function_case(f, s, t, true));
     }
+    const bool of_8_bits = f.name == "matmul" || f.name == "softmax" || f.name == "sort";
+    for (const DType t : float8_dtypes())
+      if (of_8_bits) out.push_back(function_case(f, s, t, false));
   }
 }
 

@@ -512,8 +512,9 @@ class Builder {
     }
     const HostArray& value = expected_.value(u);
     const std::vector<double>& error = expected_.errors(u);
-    const double largest =
-        u->dtype == DType::F16 || u->dtype == DType::BF16 ? kLargestNarrow : kLargestFloat;
+    const double largest = is_float8(u->dtype)         ? largest_value(u->dtype) / 4
+                           : size_bytes(u->dtype) == 2 ? kLargestNarrow
+                                                       : kLargestFloat;
     size_t vague = 0, wild = 0;
     for (size_t i = 0; i < error.size(); i++) {
       const double v = is_float(u->dtype) ? std::abs(value.at(int64_t(i)).as_double()) : 0;

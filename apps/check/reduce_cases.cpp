@@ -94,6 +94,12 @@ void append_reduce_cases(std::vector<Case>& out) {
       if (is_float(t) && op == Op::Add) out.push_back(rounding_case(t));
     }
   }
+  for (const DType t : float8_dtypes()) {
+    for (const Op op : {Op::Add, Op::Max}) {
+      out.push_back(reduce_case(op, t, {"rows", {3, 40}, {1}}, domain_of(op)));
+      out.push_back(special_case(op, t));
+    }
+  }
 }
 
 }  // namespace tuff::check

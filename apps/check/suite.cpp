@@ -73,4 +73,9 @@ std::span<const DType> memory_dtypes() {
   return all;
 }
 
+std::span<const DType> float8_dtypes() {
+  static constexpr DType all[] = {DType::F8E4M3FN, DType::F8E5M2};
+  return all;
+}
+
 }  // namespace tuff::check

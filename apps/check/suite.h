@@ -19,8 +19,12 @@ const Case* find_case(const std::string& name);
 // The cases whose name matches the pattern: '*' any characters, '?' one; several separated by ','.
 std::vector<const Case*> matching(const std::string& pattern);
 
-// Every dtype that memory holds, in the order of dtypes.def.
+// The dtypes that every op and function has cases of: all that memory holds but the floats of 8
+// bits, in the order of dtypes.def.
 std::span<const DType> memory_dtypes();
+// Those, computed in f32 on every device as bfloat16 is where there is none: all of their
+// conversions, and few cases of what else there is.
+std::span<const DType> float8_dtypes();
 
 // The operands that an ALU op's results are promised for, as ops.def has them.
 struct Domains {

@@ -33,12 +33,6 @@ int64_t Draw::integer(int64_t low, int64_t high) {
 
 namespace {
 
-double largest(DType t) {
-  const int emax = (1 << (row(t).exponent_bits - 1)) - 1;
-  return std::ldexp(2.0 - std::ldexp(1.0, -row(t).mantissa_bits), emax);
-}
-double smallest_normal(DType t) { return std::ldexp(1.0, 2 - (1 << (row(t).exponent_bits - 1))); }
-
 double signed_power(Draw& d, double low, double high) {
   const double v = std::exp2(d.uniform(low, high));
   return d.bits() & 1 ? v : -v;
@@ -49,7 +43,7 @@ double draw_float(Draw& d, DType t, Domain domain) {
     case Domain::Positive: return std::abs(signed_power(d, -6, 6));
     case Domain::Exponent: return d.uniform(-12, 12);
     case Domain::Angle: return d.uniform(-100, 100);
-    case Domain::Wide: return signed_power(d, -6, t == DType::F16 ? 15 : 34);
+    case Domain::Wide: return signed_power(d, -6, std::min(std::ilogb(largest_value(t)), 34));
     case Domain::Quarters: return double(d.integer(-32, 32)) / 4;
     case Domain::Powers: {
       const double v = std::ldexp(1.0, int(d.integer(-1, 1)));
@@ -86,7 +80,7 @@ std::vector<double> special_floats(DType t, Domain domain) {
   const double normal = smallest_normal(t), step = std::ldexp(normal, -row(t).mantissa_bits);
   out.insert(out.end(), {step, normal - step, -step, normal});
   // The sine of f64 is accurate below 2^20 (kernel/lower/transcendental.h).
-  if (domain != Domain::Angle || t != DType::F64) out.insert(out.end(), {largest(t), -largest(t)});
+  if (domain != Domain::Angle || t != DType::F64) out.insert(out.end(), {largest_value(t), -largest_value(t)});
   return out;
 }
 

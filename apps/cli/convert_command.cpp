@@ -74,7 +74,8 @@ void add_convert_command(CLI::App& app, Action& chosen) {
        "--dtype", o->dtype,
        "Tensors of floats become these, integers and bools stay; default: all stay, blocks "
        "of GGUF become float32")
-      ->check(CLI::IsMember({"float16", "bfloat16", "float32", "float64"}));
+      ->check(CLI::IsMember({"float8_e4m3fn", "float8_e5m2", "float16", "bfloat16", "float32",
+                             "float64"}));
   c->add_option("--device", o->device,
                 "Where dtypes are changed and blocks decoded; default: TUFF_DEVICE, else the best")
       ->type_name("NAME");

@@ -9,9 +9,9 @@ namespace tuff {
 /// As long as it lives, on this thread: products (matmul and what is made of it, linear, einsum,
 /// convolutions, attention's) round their F32 operands to `dtype` and give that dtype, adding up
 /// unrounded; reductions, norms, softmax and losses of F16 and BF16 give F32. Linear algebra and
-/// Fourier transforms are as they are outside; all others follow their operands. Parameters stay as
-/// they are, and gradients have the parameters' dtype. Scopes nest; one that is not enabled computes
-/// as written. InvalidArgument unless dtype is F16 or BF16.
+/// Fourier transforms are as they are outside; all others follow their operands. Floats of 8 bits
+/// and parameters stay as they are, and gradients have the parameters' dtype. Scopes nest; one that
+/// is not enabled computes as written. InvalidArgument unless dtype is F16 or BF16.
 class Autocast {
  public:
   explicit Autocast(DType dtype = DType::F16, bool enabled = true);

@@ -1,6 +1,6 @@
 // Element types: their sizes, names, exact conversions and the promotion lattice.
 // Called by every room and by users. Must never know of tensors, devices or kernels.
-// A dtype is a row of one table (dtypes.def), so that fp8 and packed types can be added as rows.
+// A dtype is a row of one table (dtypes.def), so that packed types can be added as rows.
 #ifndef TUFF_DTYPE_H
 #define TUFF_DTYPE_H
 
@@ -44,23 +44,32 @@ inline bool is_float(DType t) { return row(t).kind == DTypeClass::Float; }
 inline bool is_signed(DType t) { return row(t).kind == DTypeClass::Signed; }
 inline bool is_unsigned(DType t) { return row(t).kind == DTypeClass::Unsigned; }
 inline bool is_int(DType t) { return is_signed(t) || is_unsigned(t); }
+inline bool is_float8(DType t) { return is_float(t) && row(t).storage_bits == 8; }
 inline bool is_weak(DType t) { return t == DType::WeakInt || t == DType::WeakFloat; }
+// Of a float dtype: whether it has infinities (F8E4M3FN has none: what rounds beyond its largest
+// value, 448, is NaN), and its largest finite value and least normal one.
+inline bool has_infinity(DType t) { return t != DType::F8E4M3FN; }
+double largest_value(DType t);
+double smallest_normal(DType t);
 // Reads both spellings ("float32", "f32", also "float", "int", "half"); throws InvalidArgument.
 DType parse_dtype(std::string_view text);
 
 // Least upper bound in the lattice bool -> weakint -> {i8,u8..i64,u64} -> weakfloat -> {f16,bf16}
 // -> f32 -> f64 (the lattice of JAX's type promotion). Commutative and associative. Void is its
-// bottom; Index is weak towards tensors: above weakint, below every sized integer.
+// bottom; Index is weak towards tensors: above weakint, below every sized integer. Floats of 8 bits
+// stand between weakfloat and those of 16: f8e4m3fn below f16 and bf16, f8e5m2, the upper byte of
+// an f16, below f16 alone, so that both have one least upper bound, f16. With bf16 f8e5m2 gives
+// f32.
 DType promote(DType a, DType b);
 // What a weak type becomes when nothing strong was met: WeakInt -> I32, WeakFloat -> F32; others
 // unchanged.
 DType strengthen(DType t);
 // The dtype in which products, and sums of floats, are accumulated: 32 bits or more of the same
-// class (bool: I32, f16, bf16: F32).
+// class (bool: I32, f16, bf16 and floats of 8 bits: F32).
 DType accumulator(DType t);
 
 // One scalar of any dtype, exact: bool and integers live in `bits` as two's complement (sign- or
-// zero-extended to 64 bits), floats as the bits of a double (every f16, bf16 and f32 is a double).
+// zero-extended to 64 bits), floats as the bits of a double (every narrower float is one).
 // Two Scalars are equal iff dtype and bits are; NaN equals itself, +0 differs from -0.
 struct Scalar {
   DType dtype = DType::Void;
@@ -84,6 +93,14 @@ uint16_t f16_from_f64(double v);
 uint16_t bf16_from_f32(float v);
 float bf16_to_f32(uint16_t h);
 uint16_t bf16_from_f64(double v);
+// As PyTorch 2's casts: NaN becomes 0x7f with its sign. Beyond the largest value F8E4M3FN gives
+// NaN, F8E5M2 infinity.
+uint8_t f8e4m3fn_from_f32(float v);
+float f8e4m3fn_to_f32(uint8_t b);
+uint8_t f8e4m3fn_from_f64(double v);
+uint8_t f8e5m2_from_f32(float v);
+float f8e5m2_to_f32(uint8_t b);
+uint8_t f8e5m2_from_f64(double v);
 
 // Reads / writes one element of type t at p (unaligned allowed).
 Scalar load_scalar(DType t, const void* p);

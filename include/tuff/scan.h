@@ -15,6 +15,7 @@ struct Scanned {
 };
 using ScanStep = std::function<Scanned(const Tensors& states, const Tensors& rows)>;
 
+/// How a loop runs.
 struct ScanOptions {
   int64_t steps = -1;    // -1: as many as the sequences have rows; needed where there are none
   bool reverse = false;  // from the last row to the first; outputs stay with their rows

@@ -36,7 +36,7 @@ class Index;
 ///
 /// Element-wise functions broadcast like NumPy's and promote like JAX's lattice (see promote()); a
 /// bare number adopts the tensor's dtype. Functions of real numbers turn integers into float32;
-/// those composed of several operations compute float16 and bfloat16 in float32 and round once.
+/// those composed of several operations compute floats of 8 and 16 bits in float32 and round once.
 /// Every function throws InvalidArgument for an undefined tensor and for tensors on different
 /// devices.
 ///
@@ -388,9 +388,9 @@ class Tensor : public TensorMath,
   Tensor bitcast(DType dtype) const;
 
   // ---- reductions: over all axes, or those given (of a scalar 0 or -1, as if it had one); keepdim
-  // keeps them as 1. F16 and BF16 add up in F32. Sums, products and running sums of bools and
-  // signed integers are I64, of unsigned ones U64, as in NumPy; they are computed in 32 bits where
-  // extents and dtype show that these hold every result.
+  // keeps them as 1. Floats of 8 and 16 bits add up in F32. Sums, products and running sums of bools
+  // and signed integers are I64, of unsigned ones U64, as in NumPy; they are computed in 32 bits
+  // where extents and dtype show that these hold every result.
 
   Tensor sum(const Axes& dims = {}, bool keepdim = false) const;
   /// F32 for integers and bools; those of up to 32 bits are added up exactly.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
+#include "base/check.h"
 #include "module.h"
 
 namespace tuff::python {
@@ -190,6 +192,41 @@ Sizes sizes_from(const char* function, const py::args& args) {
   return sizes;
 }
 
+namespace {
+
+struct FloatInfo {
+  DType dtype;
+};
+
+void bind_finfo(py::module_& m) {
+  py::class_<FloatInfo>(m, "finfo", "The limits of a dtype of floats, as PyTorch's torch.finfo.")
+      .def(py::init([](DType t) {
+             if (!is_float(t))
+               fail<InvalidArgument>("finfo: {} is no dtype of floats", name(t));
+             return FloatInfo{t};
+           }),
+           py::arg("dtype") = DType::F32)
+      .def_property_readonly("dtype", [](const FloatInfo& f) { return f.dtype; })
+      .def_property_readonly("bits", [](const FloatInfo& f) { return row(f.dtype).storage_bits; })
+      .def_property_readonly(
+          "eps", [](const FloatInfo& f) { return std::ldexp(1.0, -row(f.dtype).mantissa_bits); },
+          "From 1 to the next number.")
+      .def_property_readonly("max", [](const FloatInfo& f) { return largest_value(f.dtype); })
+      .def_property_readonly("min", [](const FloatInfo& f) { return -largest_value(f.dtype); })
+      .def_property_readonly(
+          "tiny", [](const FloatInfo& f) { return smallest_normal(f.dtype); },
+          "The least number above 0 of full precision.")
+      .def_property_readonly("smallest_normal",
+                             [](const FloatInfo& f) { return smallest_normal(f.dtype); })
+      .def("__repr__", [](const FloatInfo& f) {
+        return fmt::format("finfo(tuff.{}: max={}, eps={}, tiny={})", name(f.dtype),
+                           largest_value(f.dtype), std::ldexp(1.0, -row(f.dtype).mantissa_bits),
+                           smallest_normal(f.dtype));
+      });
+}
+
+}  // namespace
+
 void bind_dtypes(py::module_& m) {
   py::class_<DTypeObject>(m, "DType", "An element type: tuff.float32, tuff.int64, ...")
       .def_property_readonly("name", [](const DTypeObject& d) { return name(d.value); })
@@ -220,6 +257,7 @@ void bind_dtypes(py::module_& m) {
     if (t != DType::Void && t != DType::Index && !is_weak(t))
       m.attr(t == DType::Bool ? "bool_" : name(t)) = dtype_object(t);
   }
+  bind_finfo(m);
   m.def("promote", &promote, py::arg("a"), py::arg("b"),
         "The dtype that an operation of two dtypes has.");
 }

@@ -1,6 +1,7 @@
-// The ABI of DLPack, as far as tuff speaks it: the structs of dlpack.h, versions 0.x (legacy) and
-// 1.0. Source: the DLPack specification, https://dmlc.github.io/dlpack/latest/c_api.html, and its
-// protocol for Python, https://dmlc.github.io/dlpack/latest/python_spec.html.
+// The ABI of DLPack, as far as tuff speaks it: the structs of dlpack.h, versions 0.x (legacy),
+// 1.0 and 1.1, which has codes for floats of 8 bits. Source: the DLPack specification,
+// https://dmlc.github.io/dlpack/latest/c_api.html, and its protocol for Python,
+// https://dmlc.github.io/dlpack/latest/python_spec.html.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,15 @@ struct Device {
   int32_t id;
 };
 
-enum TypeCode : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBfloat = 4, kBool = 6 };
+enum TypeCode : uint8_t {
+  kInt = 0,
+  kUInt = 1,
+  kFloat = 2,
+  kBfloat = 4,
+  kBool = 6,
+  kFloat8E4m3fn = 10,
+  kFloat8E5m2 = 12,
+};
 struct DataType {
   uint8_t code;
   uint8_t bits;
@@ -45,7 +54,8 @@ struct Version {
   uint32_t major;
   uint32_t minor;
 };
-inline constexpr Version kVersion{1, 0};
+// What others are asked for; what needs no more is exported as 1.0.
+inline constexpr Version kVersion{1, 1};
 inline constexpr uint64_t kReadOnly = 1, kIsCopied = 2;
 
 // A capsule "dltensor_versioned". What follows `flags` may differ in another major version.

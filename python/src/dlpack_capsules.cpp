@@ -24,7 +24,8 @@ constexpr TypeRow kTypes[] = {
     {DType::U32, dlpack::kUInt, 32},    {DType::I64, dlpack::kInt, 64},
     {DType::U64, dlpack::kUInt, 64},    {DType::F16, dlpack::kFloat, 16},
     {DType::BF16, dlpack::kBfloat, 16}, {DType::F32, dlpack::kFloat, 32},
-    {DType::F64, dlpack::kFloat, 64},
+    {DType::F64, dlpack::kFloat, 64},   {DType::F8E4M3FN, dlpack::kFloat8E4m3fn, 8},
+    {DType::F8E5M2, dlpack::kFloat8E5m2, 8},
 };
 
 DType dtype_of(const dlpack::DataType& d) {
@@ -153,6 +154,11 @@ py::object to_dlpack(Tensor given, const py::object& stream,
                        device.type, device.id));
   if (given.requires_grad())
     refuse("__dlpack__: the tensor has requires_grad, which others know nothing of: detach() it");
+  using Pair = std::pair<uint32_t, uint32_t>;
+  if (is_float8(given.dtype()) && max_version.value_or(Pair(0, 0)) < Pair(1, 1))
+    refuse(fmt::format("__dlpack__: versions of DLPack before 1.1 have no {}: pass "
+                       "max_version=(1, 1), or bitcast(\"uint8\") the tensor",
+                       name(given.dtype())));
   const bool copies = moved || copy.value_or(false);
   const Tensor t = copies && !moved ? copied(given) : given;
   wait_for(t);
@@ -160,7 +166,7 @@ py::object to_dlpack(Tensor given, const py::object& stream,
   const bool read_only = detail::buffer_of(t)->read_only();
   if (max_version && max_version->first >= dlpack::kVersion.major) {
     auto e = exported<dlpack::ManagedTensorVersioned>(t);
-    e->managed.version = dlpack::kVersion;
+    e->managed.version = {dlpack::kVersion.major, is_float8(t.dtype()) ? 1u : 0u};
     e->managed.flags = (read_only ? dlpack::kReadOnly : 0) | (copies ? dlpack::kIsCopied : 0);
     return capsule_of(std::move(e), dlpack::kVersionedName, [](PyObject* c) {
       drop<dlpack::ManagedTensorVersioned>(c, dlpack::kVersionedName);

@@ -272,8 +272,9 @@ void copy_from(Tensor& t, const py::object& source) {
 py::object numpy_array(const Tensor& t) {
   const py::module_ numpy = py::module_::import("numpy");
   if (format_of(t.dtype()) == nullptr)
-    fail<Unsupported>("numpy: NumPy has no {}: cast(\"float32\") the tensor first",
-                      name(t.dtype()));
+    fail<Unsupported>("numpy: NumPy has no {}: cast(\"float32\") the tensor first{}",
+                      name(t.dtype()),
+                      is_float8(t.dtype()) ? ", or bitcast(\"uint8\") it" : "");
   const py::object self = py::cast(t.device() == "CPU" ? t : t.to("CPU"));
   return numpy.attr("asarray")(py::memoryview(self));
 }

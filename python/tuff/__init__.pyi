@@ -65,6 +65,26 @@ float16: DType
 bfloat16: DType
 float32: DType
 float64: DType
+float8_e4m3fn: DType
+float8_e5m2: DType
+
+
+class finfo:
+    def __init__(self, dtype: DTypeLike = ...) -> None: ...
+    @property
+    def dtype(self) -> DType: ...
+    @property
+    def bits(self) -> int: ...
+    @property
+    def eps(self) -> float: ...
+    @property
+    def max(self) -> float: ...
+    @property
+    def min(self) -> float: ...
+    @property
+    def tiny(self) -> float: ...
+    @property
+    def smallest_normal(self) -> float: ...
 
 
 class Size:

@@ -46,6 +46,16 @@ struct Brain {
   static float to_f32(uint16_t v) { return narrow::bf16_to_f32(v); }
   static uint16_t from_f32(float v) { return narrow::bf16_from_f32(v); }
 };
+struct F8E4M3FN {
+  using Memory = uint8_t;
+  static float to_f32(uint8_t v) { return narrow::f8e4m3fn_to_f32(v); }
+  static uint8_t from_f32(float v) { return narrow::f8e4m3fn_from_f32(v); }
+};
+struct F8E5M2 {
+  using Memory = uint8_t;
+  static float to_f32(uint8_t v) { return narrow::f8e5m2_to_f32(v); }
+  static uint8_t from_f32(float v) { return narrow::f8e5m2_from_f32(v); }
+};
 
 // Calls f with the format of t; false if t has no native loop.
 template <class F>
@@ -62,6 +72,8 @@ bool with_format(DType t, F f) {
     case DType::U64: f(Plain<uint64_t>{}); return true;
     case DType::F16: f(Half{}); return true;
     case DType::BF16: f(Brain{}); return true;
+    case DType::F8E4M3FN: f(F8E4M3FN{}); return true;
+    case DType::F8E5M2: f(F8E5M2{}); return true;
     case DType::F64: f(Plain<double>{}); return true;
     default: return false;
   }

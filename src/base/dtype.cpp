@@ -3,6 +3,7 @@
 #include <tuff/dtype.h>
 
 #include <array>
+#include <cmath>
 
 #include "base/check.h"
 
@@ -38,6 +39,12 @@ constexpr Edge kEdges[] = {
     {DType::U32, DType::I64},       {DType::U32, DType::U64},       {DType::I64, DType::WeakFloat},
     {DType::U64, DType::WeakFloat}, {DType::WeakFloat, DType::F16}, {DType::WeakFloat, DType::BF16},
     {DType::F16, DType::F32},       {DType::BF16, DType::F32},      {DType::F32, DType::F64},
+    // f8e5m2 is not below bf16: both floats of 8 bits would have two least upper bounds.
+    {DType::WeakFloat, DType::F8E4M3FN},
+    {DType::WeakFloat, DType::F8E5M2},
+    {DType::F8E4M3FN, DType::F16},
+    {DType::F8E4M3FN, DType::BF16},
+    {DType::F8E5M2, DType::F16},
 };
 
 using Matrix = std::array<std::array<bool, kDTypeCount>, kDTypeCount>;
@@ -80,6 +87,16 @@ constexpr Joins kJoins = all_joins();
 const DTypeRow& row(DType t) {
   TUFF_CHECK(int(t) < kDTypeCount, "dtype {} is outside the table", int(t));
   return kRows[int(t)];
+}
+
+double largest_value(DType t) {
+  const int bias = (1 << (row(t).exponent_bits - 1)) - 1, m = row(t).mantissa_bits;
+  // Without infinities the highest exponent is one of numbers, but for the last significand, NaN.
+  return has_infinity(t) ? std::ldexp(2 - std::ldexp(1.0, -m), bias)
+                         : std::ldexp(2 - std::ldexp(1.0, 1 - m), bias + 1);
+}
+double smallest_normal(DType t) {
+  return std::ldexp(1.0, 2 - (1 << (row(t).exponent_bits - 1)));
 }
 
 DType parse_dtype(std::string_view text) {

@@ -54,6 +54,8 @@ double round_to(DType t, double v) {
   switch (t) {
     case DType::F16: return double(f16_to_f32(f16_from_f64(v)));
     case DType::BF16: return double(bf16_to_f32(bf16_from_f64(v)));
+    case DType::F8E4M3FN: return double(f8e4m3fn_to_f32(f8e4m3fn_from_f64(v)));
+    case DType::F8E5M2: return double(f8e5m2_to_f32(f8e5m2_from_f64(v)));
     case DType::F32: return double(float(v));
     default: return v;
   }
@@ -131,6 +133,10 @@ Scalar load_scalar(DType t, const void* p) {
     case DType::U32: return {t, read<uint32_t>(p)};
     case DType::F16: return {t, std::bit_cast<uint64_t>(double(f16_to_f32(read<uint16_t>(p))))};
     case DType::BF16: return {t, std::bit_cast<uint64_t>(double(bf16_to_f32(read<uint16_t>(p))))};
+    case DType::F8E4M3FN:
+      return {t, std::bit_cast<uint64_t>(double(f8e4m3fn_to_f32(read<uint8_t>(p))))};
+    case DType::F8E5M2:
+      return {t, std::bit_cast<uint64_t>(double(f8e5m2_to_f32(read<uint8_t>(p))))};
     case DType::F32: return {t, std::bit_cast<uint64_t>(double(read<float>(p)))};
     default: return {t, read<uint64_t>(p)};
   }
@@ -141,6 +147,8 @@ void store_scalar(const Scalar& v, void* p) {
     case DType::Void: no_value("store_scalar");
     case DType::F16: return write(p, f16_from_f64(v.as_double()));
     case DType::BF16: return write(p, bf16_from_f64(v.as_double()));
+    case DType::F8E4M3FN: return write(p, f8e4m3fn_from_f64(v.as_double()));
+    case DType::F8E5M2: return write(p, f8e5m2_from_f64(v.as_double()));
     case DType::F32: return write(p, float(v.as_double()));
     default: break;
   }

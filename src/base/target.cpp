@@ -52,6 +52,7 @@ void each_feature(T& t, F f) {
   TUFF_FEATURE(i64);
   TUFF_FEATURE(f16);
   TUFF_FEATURE(bf16);
+  TUFF_FEATURE(f8);
   TUFF_FEATURE(f64);
   TUFF_FEATURE(f16_casts);
   TUFF_FEATURE(folds_f16_casts);

@@ -17,6 +17,7 @@ namespace tuff {
 struct TargetFeatures {
   bool i8 = false, i16 = false, i64 = false;    // arithmetic
   bool f16 = false, bf16 = false, f64 = false;  // arithmetic
+  bool f8 = false;                              // arithmetic of both floats of 8 bits
   bool f16_casts = false;                       // f16 to and from f32, to nearest even
   // A float that becomes f16 and float again keeps its digits, unless the f16 is hidden from the
   // device's compiler in between.

@@ -25,10 +25,6 @@ constexpr double kLog2Absolute = 0x1p-21;
 constexpr double kRoundingUlps = 1;
 
 int min_exponent(DType t) { return 2 - (1 << (row(t).exponent_bits - 1)); }
-double min_normal(DType t) { return std::ldexp(1.0, min_exponent(t)); }
-double largest(DType t) {
-  return std::ldexp(2 - std::ldexp(1.0, -int(row(t).mantissa_bits)), 1 - min_exponent(t));
-}
 
 // The exponent of the lowest set bit of a finite v != 0.
 int lowest_bit(double v) {
@@ -42,9 +38,9 @@ int bit_length(double v) { return std::ilogb(v) - lowest_bit(v) + 1; }
 // Adds what rounding a result that is not exact may add, and what flushing a subnormal one would.
 double settled(DType t, double out, double error, double ulps) {
   if (!std::isfinite(out)) return kUnknownError;
-  if (std::abs(out) + error > largest(t)) return kUnknownError;
+  if (std::abs(out) + error > largest_value(t)) return kUnknownError;
   error += ulps * ulp_of(t, std::abs(out) + error);
-  return error + (std::abs(out) < min_normal(t) ? min_normal(t) : 0);
+  return error + (std::abs(out) < smallest_normal(t) ? smallest_normal(t) : 0);
 }
 
 double product_error(DType t, const Bounded& a, const Bounded& b, double out) {
@@ -53,14 +49,15 @@ double product_error(DType t, const Bounded& a, const Bounded& b, double out) {
   if (exact && (!std::isfinite(x) || !std::isfinite(y) || x == 0 || y == 0)) return 0;
   const double error = std::abs(x) * b.error + std::abs(y) * a.error + a.error * b.error;
   const bool fits = bit_length(x) + bit_length(y) <= row(t).mantissa_bits + 1;
-  if (exact && fits && std::isfinite(out) && std::abs(out) >= min_normal(t)) return 0;
+  if (exact && fits && std::isfinite(out) && std::abs(out) >= smallest_normal(t)) return 0;
   return settled(t, out, error, kRoundingUlps);
 }
 
 double quotient_error(DType t, const Bounded& a, const Bounded& b, double out) {
   const double y = std::abs(b.value.as_double());
   // Vulkan states a precision only for divisors that neither they nor their inverse are subnormal.
-  if (!(y - b.error > min_normal(t)) || y + b.error > 0.25 / min_normal(t)) return kUnknownError;
+  const double least = smallest_normal(t);
+  if (!(y - b.error > least) || y + b.error > 0.25 / least) return kUnknownError;
   return settled(t, out, (a.error + std::abs(out) * b.error) / (y - b.error), kDivideUlps);
 }
 
@@ -112,8 +109,10 @@ double cast(const Evaluated& e) {
   const DType to = e.result.dtype;
   if (!is_float(e.t)) return e.error;
   if (!is_float(to)) return float_to_int_error(e.src[0], to);
-  if (e.error == 0)
-    return e.out != e.x && std::abs(e.out) < min_normal(to) ? min_normal(to) : leaf_error(e.result);
+  if (e.error == 0) {
+    const double least = smallest_normal(to);
+    return e.out != e.x && std::abs(e.out) < least ? least : leaf_error(e.result);
+  }
   if (row(to).mantissa_bits >= row(e.t).mantissa_bits) return e.error;
   return settled(to, e.out, e.error, kRoundingUlps);
 }
@@ -206,7 +205,7 @@ double integer_error(const Node& n, std::span<const Bounded> src) {
 double leaf_error(const Scalar& v) {
   if (!is_float(v.dtype)) return 0;
   const double x = std::abs(v.as_double());
-  return x != 0 && x < min_normal(v.dtype) ? min_normal(v.dtype) : 0;
+  return x != 0 && x < smallest_normal(v.dtype) ? smallest_normal(v.dtype) : 0;
 }
 
 double ulp_of(DType t, double x) {
@@ -253,19 +252,19 @@ double ReduceError::rounds() const {
 
 double ReduceError::of_sum(const Scalar& out) const {
   if (!finite_) return exact_ ? 0 : kUnknownError;
-  if (magnitude_ + errors_ > largest(acc_)) return kUnknownError;
+  if (magnitude_ + errors_ > largest_value(acc_)) return kUnknownError;
   // Every partial sum, in whatever order, fits the significand.
   if (exact_ && magnitude_ <= std::ldexp(1.0, lowest_bit_ + row(acc_).mantissa_bits + 1))
     return std::isfinite(out.as_double()) ? leaf_error(out) : kUnknownError;
   const double unit = std::ldexp(1.0, -int(row(acc_).mantissa_bits) - 1);
   const double error =
-      errors_ + rounds() * unit * (magnitude_ + errors_) + double(count_ - 1) * min_normal(acc_);
+      errors_ + rounds() * unit * (magnitude_ + errors_) + double(count_ - 1) * smallest_normal(acc_);
   return settled(t_, out.as_double(), error, t_ == acc_ ? 0 : kRoundingUlps);
 }
 
 double ReduceError::of_product(const Scalar& out) const {
   if (!finite_) return kUnknownError;
-  if (above_one_ > largest(acc_) || below_one_ < min_normal(acc_)) return kUnknownError;
+  if (above_one_ > largest_value(acc_) || below_one_ < smallest_normal(acc_)) return kUnknownError;
   if (exact_ && digits_ < row(acc_).mantissa_bits)
     return std::isfinite(out.as_double()) ? leaf_error(out) : kUnknownError;
   const double rounding = rounds() * ulp_of(acc_, largest_product_);

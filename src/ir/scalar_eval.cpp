@@ -57,7 +57,8 @@ int64_t larger_integer(DType t, int64_t x, int64_t y) {
   return is_unsigned(t) ? int64_t(std::max(uint64_t(x), uint64_t(y))) : std::max(x, y);
 }
 
-// f16, bf16 and f32 compute in float, f64 in double; the result is rounded once into the dtype.
+// Floats of up to 32 bits compute in float, f64 in double; the result is rounded once into the
+// dtype.
 struct OfOne {
   OptionalFunction<double(double x, int64_t variant)> floats;
   OptionalFunction<uint64_t(uint64_t x)> integers;
@@ -217,6 +218,7 @@ int64_t evaluate_index(const UOp& x, const VariableValues& values) {
 Scalar reduce_identity(Op op, DType t) {
   if (op == Op::Add) return Scalar::of_int(t, 0);
   if (op == Op::Mul) return Scalar::of_int(t, 1);
+  if (is_float(t) && !has_infinity(t)) return Scalar::of_double(t, -largest_value(t));
   if (is_float(t)) return Scalar::of_double(t, -std::numeric_limits<double>::infinity());
   if (t == DType::Bool || is_unsigned(t)) return Scalar::of_int(t, 0);
   return Scalar::of_int(t, int64_t(uint64_t(-1) << (row(t).storage_bits - 1)));

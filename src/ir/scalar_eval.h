@@ -10,8 +10,8 @@
 
 namespace tuff::ir {
 
-// Result dtype follows the op's rule (Cast and Bitcast: `to`). f16/bf16 compute in f32 and round
-// once; integers wrap; Index is 64-bit. `word` is the op's arg, 0 for none.
+// Result dtype follows the op's rule (Cast and Bitcast: `to`). Narrow floats compute in f32 and
+// round once; integers wrap; Index is 64-bit. `word` is the op's arg, 0 for none.
 Scalar eval_scalar(Op op, DType to, std::span<const Scalar> src, int64_t word = 0);
 
 // The word of an op's arg, as eval_scalar takes it.

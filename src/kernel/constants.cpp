@@ -43,8 +43,7 @@ bool is_wide(const Scalar& v) {
 
 bool has_argument_form(const Scalar& v, const Target& target) {
   if (v.dtype == DType::F64) return target.features.i64 && target.features.f64;
-  if (v.dtype != DType::F16 && v.dtype != DType::BF16 && v.dtype != DType::F32 && !is_int(v.dtype))
-    return false;
+  if (is_float(v.dtype) ? is_weak(v.dtype) : !is_int(v.dtype)) return false;
   return !is_wide(v) || target.features.i64;
 }
 
@@ -78,8 +77,8 @@ UOp word(size_t number) {
 UOp argument(const Scalar& v, size_t number) {
   const UOp low = word(2 * number);
   if (v.dtype == DType::F32) return bitcast(low, DType::F32);
-  if (v.dtype == DType::F16 || v.dtype == DType::BF16)
-    return bitcast(cast(low, DType::U16), v.dtype);
+  if (is_float(v.dtype) && size_bytes(v.dtype) < 4)
+    return bitcast(cast(low, is_float8(v.dtype) ? DType::U8 : DType::U16), v.dtype);
   if (!is_wide(v)) return cast(low, v.dtype);
   const UOp high = cast(bitcast(word(2 * number + 1), DType::U32), DType::U64);
   const UOp shifted = alu(Op::Shl, {high, constant(Scalar::of_int(DType::U64, 32))});

@@ -38,7 +38,7 @@ std::string float_literal(const CDialect& d, DType t, double v) {
 }  // namespace
 
 bool is_held_as_bits(const CDialect& d, DType t) {
-  return t == DType::BF16 || (t == DType::F16 && !d.f16);
+  return t == DType::BF16 || is_float8(t) || (t == DType::F16 && !d.f16);
 }
 
 bool c_has_width(int width) { return width >= 2 && width <= 64 && (width & (width - 1)) == 0; }
@@ -46,7 +46,7 @@ bool c_has_width(int width) { return width >= 2 && width <= 64 && (width & (widt
 std::string c_type(const CDialect& d, DType t, int width) {
   const char* base = short_name(t);
   if (t == DType::Bool) base = "i32";
-  if (is_held_as_bits(d, t)) base = "u16";
+  if (is_held_as_bits(d, t)) base = is_float8(t) ? "u8" : "u16";
   return width == 1 ? base : fmt::format("{}x{}", base, width);
 }
 
@@ -77,6 +77,8 @@ std::string c_literal(const CDialect& d, const Scalar& v) {
       if (d.f16) return fmt::format("(f16){}", float_literal(d, DType::F32, v.as_double()));
       return fmt::format("{:#x}", f16_from_f64(v.as_double()));
     case DType::BF16: return fmt::format("{:#x}", bf16_from_f64(v.as_double()));
+    case DType::F8E4M3FN: return fmt::format("{:#x}", f8e4m3fn_from_f64(v.as_double()));
+    case DType::F8E5M2: return fmt::format("{:#x}", f8e5m2_from_f64(v.as_double()));
     case DType::F32:
     case DType::F64: return float_literal(d, v.dtype, v.as_double());
     default: return c_int(d, v.dtype, v.as_int());

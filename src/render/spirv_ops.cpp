@@ -272,7 +272,7 @@ Id SpirvOps::float_to_half(Id x, DType held) {
 Id SpirvOps::cast(Id x, DType from, DType to) {
   if (from == to) return x;
   const DType hf = t_.held(from), ht = t_.held(to);
-  if (from == DType::BF16 || to == DType::BF16)
+  if (from == DType::BF16 || to == DType::BF16 || is_float8(from) || is_float8(to))
     fail<Unsupported>("SPIR-V renderer: cast of {} to {}; it should have been decomposed",
                       name(from), name(to));
   if (from == DType::F16 && hf != from) return cast(half_to_float(x), DType::F32, to);
@@ -300,9 +300,9 @@ Id SpirvOps::bitcast(Id x, DType from, DType to) {
   if (is_int(hf) && is_float(ht)) x = t_.opaque(x, from);
   if (size_bytes(hf) == size_bytes(ht)) {
     const Id y = m_.pure(spv::OpBitcast, t_.type(ht), {x});
-    return is_int(to) || size_bytes(ht) == size_bytes(to)
-               ? normalized(y, to)
-               : m_.pure(spv::OpBitwiseAnd, t_.type(ht), {y, t_.integer(ht, 0xffff)});
+    if (is_int(to) || size_bytes(ht) == size_bytes(to)) return normalized(y, to);
+    const Id mask = t_.integer(ht, is_float8(to) ? 0xff : 0xffff);
+    return m_.pure(spv::OpBitwiseAnd, t_.type(ht), {y, mask});
   }
   // One side is held wide: an integer (or bits) of 32 beside a real 16-bit type.
   const auto narrow = [](DType t) { return integer_of(2, is_signed(t)); };

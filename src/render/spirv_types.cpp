@@ -24,12 +24,14 @@ DType SpirvTypes::held(DType t) const {
     case DType::U16: return f_.i16 ? t : DType::U32;
     case DType::F16: return f_.f16 ? t : DType::U32;
     case DType::BF16: return f_.i16 ? DType::U16 : DType::U32;
+    case DType::F8E4M3FN:
+    case DType::F8E5M2: return f_.i8 ? DType::U8 : DType::U32;
     default: return t;
   }
 }
 
 DType SpirvTypes::stored(DType t) const {
-  if (t == DType::Bool) return DType::U8;
+  if (t == DType::Bool || is_float8(t)) return DType::U8;
   if (t == DType::BF16 || (t == DType::F16 && !f_.f16)) return DType::U16;
   return t;
 }
@@ -107,6 +109,8 @@ Id SpirvTypes::constant(const Scalar& v) {
     case DType::F64: return literal(v.dtype, std::bit_cast<uint64_t>(v.as_double()));
     case DType::F16: return literal(held(v.dtype), f16_from_f64(v.as_double()));
     case DType::BF16: return integer(held(v.dtype), bf16_from_f64(v.as_double()));
+    case DType::F8E4M3FN: return integer(held(v.dtype), f8e4m3fn_from_f64(v.as_double()));
+    case DType::F8E5M2: return integer(held(v.dtype), f8e5m2_from_f64(v.as_double()));
     default: return integer(v.dtype, v.as_int());
   }
 }

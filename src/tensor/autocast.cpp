@@ -22,12 +22,12 @@ DType autocast_dtype() { return scope; }
 
 Tensor detail::factor(const Tensor& x) {
   const bool narrows = scope != DType::Void && x.defined() && is_float(x.dtype()) &&
-                       x.dtype() != DType::F64;
+                       x.dtype() != DType::F64 && !is_float8(x.dtype());
   return narrows ? x.cast(scope) : x;
 }
 
 DType detail::total_dtype(DType t) {
-  return scope == DType::Void || !is_float(t) ? t : compute_dtype(t);
+  return scope == DType::Void || !is_float(t) || is_float8(t) ? t : compute_dtype(t);
 }
 
 }  // namespace tuff

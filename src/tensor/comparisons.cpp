@@ -15,17 +15,17 @@ namespace {
 Tensor truth(const Tensor& x) { return x.cast(DType::Bool); }
 
 DType bits_of(DType t) {
-  return size_bytes(t) == 2 ? DType::I16 : size_bytes(t) == 4 ? DType::I32 : DType::I64;
+  switch (size_bytes(t)) {
+    case 1: return DType::I8;
+    case 2: return DType::I16;
+    case 4: return DType::I32;
+    default: return DType::I64;
+  }
 }
 
 void require_real(const char* what, const Tensor& x) {
   if (!is_float(x.dtype()))
     fail<InvalidArgument>("{}: not defined on {}", what, name(x.dtype()));
-}
-
-double largest(DType t) {
-  const int bias = (1 << (row(t).exponent_bits - 1)) - 1;
-  return std::ldexp(2 - std::ldexp(1.0, -int(row(t).mantissa_bits)), bias);
 }
 
 // From the nearer end: at weight 1 this is `end` itself.
@@ -64,7 +64,7 @@ Tensor TensorMath::logical_xor(const Tensor& other) const {
 Tensor TensorMath::isfinite() const {
   const Tensor& x = self(this);
   if (!is_float(x.dtype())) return Tensor::full(x.sizes(), true, {DType::Bool, x.device()});
-  return x.abs() < INFINITY;
+  return has_infinity(x.dtype()) ? x.abs() < INFINITY : x == x;
 }
 Tensor TensorMath::isclose(const Tensor& other, double rtol, double atol, bool equal_nan) const {
   if (!(rtol >= 0 && atol >= 0))
@@ -114,7 +114,7 @@ Tensor TensorMath::nan_to_num(double nan, std::optional<double> posinf,
                               std::optional<double> neginf) const {
   const Tensor& x = self(this);
   if (!is_float(x.dtype())) return x;
-  const double most = largest(x.dtype());
+  const double most = largest_value(x.dtype());
   const Tensor known = Tensor::where(x == x, x, nan);
   return Tensor::where(x == INFINITY, posinf.value_or(most),
                        Tensor::where(x == -INFINITY, neginf.value_or(-most), known));

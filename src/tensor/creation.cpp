@@ -71,9 +71,9 @@ DType whole_dtype(const Number& start, const Number& step, const Size& n) {
 
 // Counters are exact in integers and in floats of at least 24 bits.
 Tensor counter_of(const Size& n, DType t, const std::string& device) {
-  const DType exact = t == DType::F16 || t == DType::BF16 ? DType::F32
-                      : t == DType::Bool                  ? DType::I32
-                                                          : t;
+  const DType exact = is_float(t) && size_bytes(t) < 4 ? DType::F32
+                      : t == DType::Bool               ? DType::I32
+                                                       : t;
   return wrap(ir::iota(detail::dim_of(n), exact), engine::canonical_device(device));
 }
 

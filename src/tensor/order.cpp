@@ -183,20 +183,27 @@ Tensor detail::taken(const Tensor& x, const Tensor& at) {
 
 namespace {
 
+// The bits of what no number is above: infinity where there is one.
+uint64_t largest_bits(DType t) {
+  uint64_t bits = 0;
+  store_scalar(Scalar::of_double(t, has_infinity(t) ? INFINITY : largest_value(t)), &bits);
+  return bits;
+}
+
 // Sign and magnitude as one number, in which both zeros are the same. By the bits alone: devices
 // may flush subnormals where they compute.
 Tensor keys_of_floats(const Tensor& x) {
   const int64_t bytes = size_bytes(x.dtype());
-  const DType bits_of = bytes == 8 ? DType::U64 : bytes == 4 ? DType::U32 : DType::U16;
+  const DType bits_of = bytes == 8   ? DType::U64
+                        : bytes == 4 ? DType::U32
+                        : bytes == 2 ? DType::U16
+                                     : DType::U8;
   const Tensor bits = x.bitcast(bits_of).cast(bytes == 8 ? DType::U64 : DType::U32);
   const uint64_t sign = uint64_t(1) << (8 * bytes - 1);
-  const uint64_t infinity = bytes == 8                ? 0x7ff0'0000'0000'0000
-                            : bytes == 4              ? 0x7f80'0000
-                            : x.dtype() == DType::F16 ? 0x7c00
-                                                      : 0x7f80;
+  const uint64_t largest = largest_bits(x.dtype());
   const Tensor magnitude = bits & (sign - 1);
   const Tensor ordered = Tensor::where((bits & sign) != 0, sign - magnitude, magnitude + sign);
-  return Tensor::where(magnitude > infinity, bits.full_like(uint64_t(-1)), ordered);
+  return Tensor::where(magnitude > largest, bits.full_like(uint64_t(-1)), ordered);
 }
 
 Tensor keys_of_integers(const Tensor& x) {

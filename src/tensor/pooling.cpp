@@ -85,7 +85,7 @@ struct Pooling {
 };
 
 Number lowest(DType t) {
-  if (is_float(t)) return -INFINITY;
+  if (is_float(t)) return has_infinity(t) ? -INFINITY : -largest_value(t);
   if (!is_signed(t)) return 0;
   return int64_t(uint64_t(-1) << (row(t).storage_bits - 1));
 }

@@ -98,7 +98,7 @@ UOp upper_bits(const UOp& word, int bits, DType t, int scale) {
 }
 
 // Random bits as a float in [0, 1): no more than the dtype holds, so that nothing is rounded and
-// every device agrees. F16 and BF16 come as the F32 of such a number.
+// every device agrees. Narrow floats come as the F32 of such a number.
 Tensor unit_floats(const Sizes& sizes, DType t, const std::string& device) {
   // From the draw until it is seen that these numbers read the state.
   const detail::BuildGuard section;
@@ -107,7 +107,7 @@ Tensor unit_floats(const Sizes& sizes, DType t, const std::string& device) {
     const UOp high = upper_bits(words[0], 32, t, -32), low = upper_bits(words[1], 21, t, -53);
     return detail::wrap(ir::alu(Op::Add, {high, low}), device);
   }
-  const int bits = t == DType::F16 ? 11 : t == DType::BF16 ? 8 : 24;
+  const int bits = row(t).mantissa_bits + 1;
   return detail::wrap(upper_bits(words[0], bits, DType::F32, -bits), device);
 }
 

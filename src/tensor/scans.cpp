@@ -26,7 +26,7 @@ constexpr int64_t kScanBlock = 64;   // longer ones in blocks: n * 64 operations
 Number neutral(Op op, DType t) {
   if (op == Op::Add) return 0;
   if (op == Op::Mul) return 1;
-  if (is_float(t)) return -INFINITY;
+  if (is_float(t)) return has_infinity(t) ? -INFINITY : -largest_value(t);
   if (t == DType::Bool || is_unsigned(t)) return 0;
   return std::numeric_limits<int64_t>::min() >> (64 - 8 * size_bytes(t));
 }

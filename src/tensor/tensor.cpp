@@ -168,7 +168,7 @@ std::pair<Tensor, Tensor> unify(const char* what, const Tensor& a, const Tensor&
 
 DType real_dtype(DType t) { return is_float(t) ? t : DType::F32; }
 DType compute_dtype(DType t) {
-  return t == DType::F16 || t == DType::BF16 ? DType::F32 : real_dtype(t);
+  return is_float(t) && size_bytes(t) < 4 ? DType::F32 : real_dtype(t);
 }
 
 Size product(std::span<const Size> extents) {

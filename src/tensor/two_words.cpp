@@ -11,7 +11,8 @@ namespace {
 Tensor masked(const Tensor& x, int lowest_bit) {
   const DType bits = size_bytes(x.dtype()) == 8   ? DType::I64
                      : size_bytes(x.dtype()) == 4 ? DType::I32
-                                                  : DType::I16;
+                     : size_bytes(x.dtype()) == 2 ? DType::I16
+                                                  : DType::I8;
   const UOp mask = ir::constant(Scalar::of_int(bits, int64_t(uint64_t(-1) << lowest_bit)));
   const Tensor whole = x.bitcast(bits);
   return derive(whole, ir::alu(ir::Op::And, {uop(whole), mask})).bitcast(x.dtype());

@@ -96,6 +96,20 @@ TEST(Promotion, AgreesWithJax) {
           << columns[i] << " " << columns[j];
 }
 
+// tinygrad's order, f8 < f16 and bf16 < f32, as far as a lattice allows.
+TEST(Promotion, FloatsOf8BitsAreBelowThoseOf16) {
+  constexpr DType e4 = DType::F8E4M3FN, e5 = DType::F8E5M2;
+  for (const DType f8 : {e4, e5}) {
+    for (const DType below : {DType::Bool, DType::U8, DType::I64, DType::WeakFloat})
+      EXPECT_EQ(promote(f8, below), f8);
+    for (const DType above : {DType::F16, DType::F32, DType::F64})
+      EXPECT_EQ(promote(f8, above), above);
+  }
+  EXPECT_EQ(promote(e4, e5), DType::F16);
+  EXPECT_EQ(promote(e4, DType::BF16), DType::BF16);
+  EXPECT_EQ(promote(e5, DType::BF16), DType::F32);
+}
+
 TEST(Promotion, IndexIsWeakTowardsTensors) {
   EXPECT_EQ(promote(DType::Index, DType::WeakInt), DType::Index);
   EXPECT_EQ(promote(DType::Index, DType::I8), DType::I8);
@@ -108,6 +122,7 @@ TEST(Promotion, StrengthenAndAccumulator) {
       {DType::I16, DType::I32},  {DType::U16, DType::U32},     {DType::I32, DType::I32},
       {DType::U32, DType::U32},  {DType::I64, DType::I64},     {DType::U64, DType::U64},
       {DType::F16, DType::F32},  {DType::BF16, DType::F32},    {DType::F32, DType::F32},
+      {DType::F8E4M3FN, DType::F32}, {DType::F8E5M2, DType::F32},
       {DType::F64, DType::F64},  {DType::WeakInt, DType::I32}, {DType::WeakFloat, DType::F32}};
   for (auto [t, expected] : accumulators) EXPECT_EQ(accumulator(t), expected) << name(t);
   for (DType t : all_dtypes()) {

@@ -36,6 +36,18 @@ TEST_P(DeviceGraphs, GiveTheInterpretersResults) {
   EXPECT_TRUE(r.graphs == o.count || !r.faults.empty());
 }
 
+TEST_P(DeviceGraphs, FloatsOf8Bits) {
+  RandomOptions o;
+  o.count = setting("TUFF_TEST_GRAPHS", 40);
+  o.max_faults = 3;
+  o.graphs.dtypes = {DType::F8E4M3FN, DType::F8E5M2, DType::F32,
+                     DType::I32,      DType::U8,     DType::Bool};
+  const RandomResult r = run_random(
+      o, [&](std::span<const GraphCase> cases) { return check_on_device(cases, GetParam()); });
+  for (const GraphFault& f : r.faults) ADD_FAILURE() << f.text();
+  EXPECT_TRUE(r.graphs == o.count || !r.faults.empty());
+}
+
 // Minimal graphs of faults that random graphs found once.
 TEST_P(DeviceGraphs, FormerFaultsStayMended) {
   std::vector<std::filesystem::path> files;

@@ -83,6 +83,11 @@ TEST_P(Constants, OfEveryDtypeAreArguments) {
   const auto sum = [](double x, double n) { return x + n; };
   for (const DType t : {DType::F16, DType::BF16, DType::F32})
     EXPECT_EQ(more_programs(t, kFractions, add, sum), 0u) << name(t);
+  for (const DType t : {DType::F8E4M3FN, DType::F8E5M2}) {
+    const auto rounded = [t](double v) { return Scalar::of_double(t, v).as_double(); };
+    const auto rounded_sum = [&](double x, double n) { return rounded(rounded(x) + rounded(n)); };
+    EXPECT_EQ(more_programs(t, kFractions, add, rounded_sum), 0u) << name(t);
+  }
   for (const DType t : {DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32,
                         DType::I64, DType::U64})
     EXPECT_EQ(more_programs(t, kWholes, add, sum), 0u) << name(t);

@@ -150,6 +150,25 @@ TEST(ErrorBound, UlpsOfEveryFloat) {
   EXPECT_EQ(ulp_of(DType::F16, 0.0), std::ldexp(1.0, -24));
   EXPECT_EQ(ulp_of(DType::BF16, 1.0), std::ldexp(1.0, -7));
   EXPECT_EQ(ulp_of(DType::F64, 1.0), std::ldexp(1.0, -52));
+  EXPECT_EQ(ulp_of(DType::F8E4M3FN, 1.0), std::ldexp(1.0, -3));
+  EXPECT_EQ(ulp_of(DType::F8E4M3FN, 0.0), std::ldexp(1.0, -9));
+  EXPECT_EQ(ulp_of(DType::F8E5M2, 0.0), std::ldexp(1.0, -16));
+}
+
+// A sum that is not exact is demanded to a step; what may lie beyond 448 is not.
+TEST(ErrorBound, FloatsOf8BitsEndWhereTheyEnd) {
+  constexpr DType t = DType::F8E4M3FN;
+  const UOp i = loop(2, 0), third = make(Op::Recip, t, {at(2, 2, i, t)});
+  const auto codes = [](double x, double y) {
+    return std::vector<uint8_t>{f8e4m3fn_from_f64(x), f8e4m3fn_from_f64(y)};
+  };
+  const auto a = codes(416, 448), b = codes(3, 3);
+  const UOp sum = make(Op::Add, t, {at(1, 2, i, t), third});
+  const std::vector<Bounded> got = bounds(kernel(sum, i), {bytes(a), bytes(b)});
+  EXPECT_EQ(got[0].value.as_double(), 416);
+  EXPECT_GE(got[0].error, 32);
+  EXPECT_LE(got[0].error, 64);
+  EXPECT_TRUE(std::isinf(got[1].error));
 }
 
 }  // namespace

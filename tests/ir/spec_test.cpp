@@ -85,6 +85,15 @@ UOp rule(std::initializer_list<UOp> src, IntVec arg) {
   return make(Op::Rule, DType::Void, src, std::move(arg));
 }
 
+// 3 steps of a state like `place`.
+UOp loop_of(const UOp& next, std::initializer_list<UOp> src, std::vector<UOp> places) {
+  auto body = make_ref<LoopBody>();
+  body->sequences = src.size() - 1;
+  body->places = std::move(places);
+  body->next = {next};
+  return make(Op::Loop, DType::F32, src, LoopArg{body, 3});
+}
+
 std::vector<Illegal> illegal_tensor_graphs() {
   const UOp x = reshape(memory(), {2, 4}), negative = make(Op::Neg, DType::F32, {x});
   return {
@@ -111,6 +120,12 @@ std::vector<Illegal> illegal_tensor_graphs() {
       {"a Rule's gradient is of no argument", kFloorTensor, rule({x, x, x}, {1, 1, 0, 1})},
       {"a Rule's gradient has another shape than its argument", kFloorTensor,
        rule({x, x, memory()}, {1, 1, 0, 0})},
+      {"a Loop takes (initial states, sequence..., constant...)", kFloorTensor,
+       loop_of(memory(0), {memory()}, {memory(0), memory(1)})},
+      {"a Loop's state has another shape after a step", kFloorTensor,
+       loop_of(x, {memory()}, {memory(0)})},
+      {"a Loop's sequence has no row for each step", kFloorTensor,
+       loop_of(memory(0), {memory(), x}, {memory(0), memory(1)})},
   };
 }
 
@@ -284,6 +299,7 @@ UOp structural_sample(Op op, Floor floor) {
     case Op::Range: return make(Op::Range, counter, {four}, RangeArg{0, AxisKind::Lane});
     case Op::Special: return make(Op::Special, counter, {four}, SpecialArg{'g', 0});
     case Op::Reshape: return reshape(memory(), {2, 4});
+    case Op::Loop: return loop_of(memory(0), {memory()}, {memory(0)});
     case Op::Permute: return permute(reshape(memory(), {2, 4}), {1, 0});
     case Op::Expand: return expand(reshape(memory(), {8, 1}), {8, 3});
     case Op::Pad: return pad(memory(), {{1, 1}});

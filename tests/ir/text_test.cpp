@@ -65,7 +65,8 @@ TEST(Text, ScalarsKeepTheirBits) {
   const double values[] = {0.0,       -0.0, 1.0 / 3, 1e300, -1e-310, INFINITY,
                            -INFINITY, NAN,  -NAN,    65504, 5e-324};
   for (double v : values) {
-    for (DType t : {DType::F16, DType::BF16, DType::F32, DType::F64, DType::WeakFloat}) {
+    for (DType t : {DType::F16, DType::BF16, DType::F32, DType::F64, DType::WeakFloat,
+                    DType::F8E4M3FN, DType::F8E5M2}) {
       const UOp c = constant(t, v);
       EXPECT_EQ(round_trip(c), c) << to_text(c);
     }

@@ -263,7 +263,7 @@ TEST(Decompose, CastsDivisionsThreefryAndBf16MeanWhatTheInterpreterSays) {
       });
       expect_same(ast, lower(ast, t.target), 0, "threefry on " + t.name);
     }
-    for (DType narrow : {DType::BF16, DType::F16}) {
+    for (DType narrow : {DType::BF16, DType::F16, DType::F8E4M3FN, DType::F8E5M2}) {
       const UOp ast = unary_kernel(200, narrow, narrow, [](const UOp& x) {
         return alu(Op::Max, {x * x + x, alu(Op::Recip, {x})});
       });

@@ -19,7 +19,7 @@ namespace {
 
 constexpr DType kTypes[] = {DType::Bool, DType::I8,  DType::U8,  DType::I16, DType::U16,
                             DType::I32,  DType::U32, DType::I64, DType::U64, DType::F16,
-                            DType::BF16, DType::F32, DType::F64};
+                            DType::BF16, DType::F32, DType::F64, DType::F8E4M3FN, DType::F8E5M2};
 
 struct Where {
   const char* name;

@@ -74,7 +74,7 @@ void add_integer_ops(std::vector<DtypeCase>& out, DType t) {
   }
 }
 void add_float_ops(std::vector<DtypeCase>& out, DType t) {
-  const bool narrow = size_bytes(t) == 2;
+  const bool narrow = size_bytes(t) < 4;
   for (Op op : {Op::Add, Op::Sub, Op::Mul, Op::Max, Op::CmpLt, Op::CmpNe, Op::CmpEq})
     out.push_back(binary(op, t));
   out.push_back(unary(Op::Neg, t));
@@ -142,7 +142,7 @@ std::vector<DtypeCase> cast_cases(DType from, std::span<const DType> to) {
     // Beyond the range of integers, too.
     if (!is_float(from) || is_float(t)) continue;
     x = x * constant(from, 0x1p14);
-    x = size_bytes(from) == 2 ? x : x * constant(from, 0x1p26);
+    x = size_bytes(from) < 4 ? x : x * constant(from, 0x1p26);
     out.push_back({fmt::format("cast of large {} to {}", name(from), name(t)),
                    kernel_of({store(0, kOdd, i, cast(x, t), {i})})});
   }

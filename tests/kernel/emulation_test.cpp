@@ -17,7 +17,8 @@ using namespace ir;
 
 constexpr DType kTypes[] = {DType::Bool, DType::I8,  DType::U8,   DType::I16,
                             DType::U16,  DType::I32, DType::U32,  DType::I64,
-                            DType::U64,  DType::F16, DType::BF16, DType::F32};
+                            DType::U64,  DType::F16, DType::BF16, DType::F32,
+                            DType::F8E4M3FN, DType::F8E5M2};
 
 const Target& bare() {
   static const Target t = builtin_target("spirv-generic");
@@ -152,6 +153,22 @@ TEST(EmulationExhaustive, FloatsAroundEveryHalfRoundToNearestEven) {
   }
 }
 
+// Both ways between the floats of 8 bits and every f16, which has all points half way between two.
+TEST(EmulationExhaustive, EveryByteToFloatsAndEveryHalfToBytes) {
+  for (DType t : {DType::F8E4M3FN, DType::F8E5M2}) {
+    AstBuilder wide, narrow;
+    const UOp i = wide.loop(256), x = load(2, 256, i, t);
+    check_many(kernel_of({store(0, 256, i, cast(x, DType::F32), {i}),
+                          store(1, 256, i, cast(x, DType::F16), {i})}),
+               256, fmt::format("every {}", name(t)),
+               [](size_t n, Buffers& all) { put(all[2], n, uint8_t(n)); });
+    const UOp j = narrow.loop(65536), h = load(1, 65536, j, DType::F16);
+    check_many(kernel_of({store(0, 65536, j, cast(h, t), {j})}), 65536,
+               fmt::format("every float16 to {}", name(t)),
+               [](size_t n, Buffers& all) { put(all[1], n, uint16_t(n)); });
+  }
+}
+
 TEST(EmulationExhaustive, EveryPairOfBytes) {
   for (Op op : {Op::IDiv, Op::IMod, Op::Mul, Op::Sub}) {
     for (DType t : {DType::I8, DType::U8}) {
@@ -196,7 +213,7 @@ TEST(EmulationRandom, LongDivision) {
 TEST(EmulationRandom, LongsToFloatsRoundToNearestEven) {
   constexpr int64_t kCount = 40000;
   for (DType from : {DType::I64, DType::U64, DType::I32, DType::U32}) {
-    for (DType to : {DType::F32, DType::F16, DType::BF16}) {
+    for (DType to : {DType::F32, DType::F16, DType::BF16, DType::F8E4M3FN, DType::F8E5M2}) {
       AstBuilder b;
       const UOp i = b.loop(kCount);
       const UOp ast = kernel_of({store(0, kCount, i, cast(load(1, kCount, i, from), to), {i})});

@@ -63,6 +63,10 @@ REASONS = {
     "name": "DType.name",
     "short_name": "of the text form of graphs",
     "is_float": "DType.is_float",
+    "is_float8": "is_float and itemsize == 1",
+    "has_infinity": "of the rooms behind the API",
+    "largest_value": "finfo(dtype).max",
+    "smallest_normal": "finfo(dtype).tiny",
     "is_signed": "DType.is_signed",
     "is_unsigned": "is_int and not is_signed",
     "is_int": "DType.is_int",
@@ -107,7 +111,7 @@ REASONS.update({name: "as given to the constructor" for name in (
     "threshold", "padding", "channels", "padding_idx", "mode", "features",
     "nonlinearity", "Hardtanh.max", "stride", "padding_mode", "bias", "output_padding", "size", "scale_factor",
     "align_corners", "LocalResponseNorm.k")})
-REASONS.update({f"{a}_{way}_{b}": "cast()" for a in ("f16", "bf16") for way in ("from", "to")
+REASONS.update({f"{a}_{way}_{b}": "cast()" for a in ("f16", "bf16", "f8e4m3fn", "f8e5m2") for way in ("from", "to")
                 for b in ("f32", "f64") if (way, b) != ("to", "f64")})
 
 REASONS.update({f"{kind}Options": "keyword arguments of the optimizer" for kind in (

@@ -355,6 +355,22 @@ class Taken(unittest.TestCase):
                     np.testing.assert_array_equal(b, a)
 
 
+    def test_floats_of_8_bits_are_of_version_1_1(self):
+        for dtype, code in ((tuff.float8_e4m3fn, 10), (tuff.float8_e5m2, 12)):
+            t = tuff.tensor([1.5, -2], dtype=dtype)
+            capsule = t.__dlpack__(max_version=(1, 1))
+            managed = Versioned.from_address(pointer_of(capsule, Versioned.NAME))
+            self.assertEqual((managed.major, managed.minor, managed.tensor.code, managed.tensor.bits), (1, 1, code, 8))
+            again = tuff.from_dlpack(capsule)
+            self.assertEqual((again.dtype, again.tolist()), (dtype, [1.5, -2]))
+            self.assertEqual(tuff.from_dlpack(t).tolist(), [1.5, -2])
+            for version in (None, (1, 0)):
+                with self.assertRaisesRegex(BufferError, f"before 1.1 have no {dtype.name}.*bitcast"):
+                    t.__dlpack__(max_version=version)
+            del managed, capsule, again
+        settle()
+
+
 class Leaks(unittest.TestCase):
     def test_memory_stays_where_it_is(self):
         def resident():

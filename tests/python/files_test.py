@@ -56,6 +56,16 @@ class Files(unittest.TestCase):
         self.assertEqual(info, {"x": ("BF16", tuff.bfloat16, (1, 2), 4), "y": ("I32", tuff.int32, (3,), 12)})
         self.assertEqual(loaded["x"].cast(tuff.float32).numpy().tolist(), [[3.0, 5.0]])
 
+    def test_safetensors_of_8_bit_floats(self):
+        path = self.folder / "a.safetensors"
+        for dtype, code in ((tuff.float8_e4m3fn, "F8_E4M3"), (tuff.float8_e5m2, "F8_E5M2")):
+            tuff.save(path, {"x": tuff.tensor([1.5, -4, 0.25], dtype=dtype)})
+            loaded = tuff.load(path)
+            self.assertEqual([(i.type, i.dtype, i.size_bytes) for i in loaded.info()], [(code, dtype, 3)])
+            self.assertEqual(loaded["x"].tolist(), [1.5, -4, 0.25])
+        with self.assertRaisesRegex(tuff.InvalidArgument, "float8_e5m2"):
+            tuff.save(self.folder / "a.npz", {"x": tuff.ones(2, dtype="float8_e5m2")})
+
     def test_what_was_not_read_is_saved_unread(self):
         tuff.save(self.folder / "a.safetensors", {"x": tuff.arange(5), "y": tuff.ones(3)})
         loaded = tuff.load(self.folder / "a.safetensors")

@@ -1,5 +1,6 @@
 """Every function of Tensor against NumPy."""
 import math
+import pickle
 import unittest
 
 import numpy as np
@@ -421,6 +422,35 @@ class Making(unittest.TestCase):
         self.assertEqual(t.cast(float).numpy().tolist(), [1.5, 2])
         self.assertRaisesRegex(tuff.Unsupported, "cast", t.numpy)
         self.assertRaises(BufferError, memoryview, t)
+
+    def test_floats_of_8_bits(self):
+        for dtype, name, largest, code in ((tuff.float8_e4m3fn, "float8_e4m3fn", 448, 0x7e),
+                                           (tuff.float8_e5m2, "float8_e5m2", 57344, 0x7b)):
+            t = tuff.tensor([1.5, -0.1, largest], dtype=dtype)
+            self.assertEqual((t.dtype, str(t.dtype), t.dtype.itemsize), (dtype, f"tuff.{name}", 1))
+            self.assertEqual(t.tolist()[::2], [1.5, largest])
+            self.assertEqual(t.bitcast(tuff.uint8).numpy()[2], code)
+            self.assertEqual(tuff.tensor([code], dtype="uint8").bitcast(name).tolist(), [largest])
+            self.assertEqual([(t + t).dtype, (t * 2).dtype, (t + t.cast("float16")).dtype],
+                             [dtype, dtype, tuff.float16])
+            self.assertRaisesRegex(tuff.Unsupported, 'NumPy has no float8.*bitcast\\("uint8"\\)', t.numpy)
+            self.assertRaisesRegex(tuff.InvalidArgument, name, lambda: tuff.amp.autocast(dtype).__enter__())
+            self.assertIs(pickle.loads(pickle.dumps(dtype)), dtype)
+        self.assertEqual(tuff.promote("float8_e4m3fn", "float8_e5m2"), tuff.float16)
+
+    def test_finfo(self):
+        for dtype in ("float16", "float32", "float64"):
+            ours, numpys = tuff.finfo(dtype), np.finfo(dtype)
+            for name in ("bits", "eps", "max", "min", "tiny", "smallest_normal"):
+                self.assertEqual(getattr(ours, name), getattr(numpys, name), f"{name} of {dtype}")
+        for dtype, values in ((tuff.float8_e4m3fn, (8, 0.125, 448, -448, 2**-6)),
+                              (tuff.float8_e5m2, (8, 0.25, 57344, -57344, 2**-14)),
+                              (tuff.bfloat16, (16, 2**-7, 2.0**127 * (2 - 2**-7), -2.0**127 * (2 - 2**-7), 2**-126))):
+            f = tuff.finfo(dtype)
+            self.assertEqual((f.bits, f.eps, f.max, f.min, f.tiny), values)
+            self.assertIs(f.dtype, dtype)
+        self.assertIs(tuff.finfo().dtype, tuff.float32)
+        self.assertRaisesRegex(tuff.InvalidArgument, "finfo: int8", tuff.finfo, "int8")
 
     def test_dtypes(self):
         self.assertEqual(tuff.float32, np.float32)

@@ -19,7 +19,8 @@ struct Case {
 
 inline constexpr DType kMemoryTypes[] = {
     DType::Bool, DType::I8,  DType::U8,  DType::I16,  DType::U16, DType::I32, DType::U32,
-    DType::I64,  DType::U64, DType::F16, DType::BF16, DType::F32, DType::F64};
+    DType::I64,  DType::U64, DType::F16, DType::BF16, DType::F32, DType::F64,
+    DType::F8E4M3FN, DType::F8E5M2};
 
 std::vector<HostBuffer> inputs(const kernel::LinearKernel& k, uint32_t seed, Values values);
 // Bit by bit, but f32 within 4 ULP (a fused and an unfused multiply-add may differ) and any NaN as

@@ -101,7 +101,7 @@ TEST(SpirvRun, RandomKernels) {
 }
 
 constexpr DType kNarrow[] = {DType::Bool, DType::I8,  DType::U8,  DType::I16,
-                             DType::U16,  DType::F16, DType::BF16};
+                             DType::U16,  DType::F16, DType::BF16, DType::F8E5M2};
 
 // The interpreter finds accesses beyond a buffer and claims of alignment that are false.
 TEST(SpirvRun, RandomMovesOfNarrowNeighbours) {
@@ -142,7 +142,8 @@ class SpirvTypesRun : public ::testing::TestWithParam<DType> {
 
 constexpr DType kTypes[] = {DType::Bool, DType::I8,  DType::U8,   DType::I16,
                             DType::U16,  DType::I32, DType::U32,  DType::I64,
-                            DType::U64,  DType::F16, DType::BF16, DType::F32};
+                            DType::U64,  DType::F16, DType::BF16, DType::F32,
+                            DType::F8E4M3FN, DType::F8E5M2};
 
 TEST_P(SpirvTypesRun, WithAllTypesAndWithout) {
   const Target bare = builtin_target("spirv-generic");

@@ -44,6 +44,7 @@ class DiskDevice final : public Device, private Files {
     target_.features.storage8 = target_.features.storage16 = true;
     target_.features.i8 = target_.features.i16 = target_.features.i64 = true;
     target_.features.f16 = target_.features.bf16 = target_.features.f64 = true;
+    target_.features.f8 = true;
     target_.features.device_address = true;
     close_in_children(*this);
   }

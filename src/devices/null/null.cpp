@@ -75,6 +75,7 @@ class NullDevice final : public Device {
                         .f16 = true,
                         .bf16 = true,
                         .f64 = true,
+                        .f8 = true,
                         .f16_casts = true,
                         .u32_to_f32 = true,
                         .storage8 = true,

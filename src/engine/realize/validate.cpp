@@ -42,7 +42,7 @@ Target interpreter_target() {
   Target t = builtin_target("c-x86-64");
   t.device = t.identity = kInterpreter;
   TargetFeatures& f = t.features;
-  f.f16 = f.bf16 = f.exp2 = f.log2 = f.sin = true;
+  f.f16 = f.bf16 = f.f8 = f.exp2 = f.log2 = f.sin = true;
   return t;
 }
 

@@ -28,6 +28,7 @@ std::vector<std::byte> numbers(DType t, int64_t count, uint32_t seed) {
 double epsilon(DType t) {
   return t == DType::F16    ? 0x1p-11
          : t == DType::BF16 ? 0x1p-8
+         : is_float8(t)     ? std::ldexp(0.5, -row(t).mantissa_bits)
          : t == DType::F64  ? 0x1p-53
                             : 0x1p-24;
 }

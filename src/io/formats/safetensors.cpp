@@ -28,7 +28,8 @@ constexpr SafetensorsType kSafetensorsTypes[] = {
     {"U16", DType::U16, 2},      {"I16", DType::I16, 2},      {"U32", DType::U32, 4},
     {"I32", DType::I32, 4},      {"U64", DType::U64, 8},      {"I64", DType::I64, 8},
     {"F16", DType::F16, 2},      {"BF16", DType::BF16, 2},    {"F32", DType::F32, 4},
-    {"F64", DType::F64, 8},      {"F8_E4M3", DType::Void, 1}, {"F8_E5M2", DType::Void, 1},
+    {"F64", DType::F64, 8},
+    {"F8_E4M3", DType::F8E4M3FN, 1}, {"F8_E5M2", DType::F8E5M2, 1},
     {"F8_E8M0", DType::Void, 1}, {"C64", DType::Void, 8},
 };
 

@@ -100,34 +100,71 @@ UOp f32_from_bf16(const UOp& x) {
   return bitcast(shl(cast(bitcast(x, DType::U16), DType::U32), 16), DType::F32);
 }
 
-// To nearest even in integers, so that no device's flushing of subnormals or rounding mode matters.
-UOp f16_from_f32(const UOp& x) {
-  const UOp bits = bitcast(x, DType::U32), a = word_and(bits, word(0x7fffffff));
-  const UOp based = a - word(112u << 23);  // exponent biased by 15
-  const UOp normal = shr(based + word(0xfff) + word_and(shr(based, 13), word(1)), 13);
-  // Below 2^-14: units of 2^-24, the significand shifted by 14 places and more.
-  const UOp tiny = lt(a, word(0x38800000));
-  const UOp places = where(tiny, word(126) - shr(a, 23), word(14));
+// A format with fewer exponents than f32 has.
+struct SmallFormat {
+  int cut;          // bits of f32's significand that it lacks
+  uint32_t rebias;  // what f32's exponents are biased by above its own
+  uint32_t end;     // the f32 from which on all are beyond it
+  uint32_t beyond;  // its bits for these
+};
+constexpr SmallFormat kHalf{13, 112, 0x47800000, 0x7c00}, kF8E4M3FN{20, 120, 0x43f00000, 0x7f},
+    kF8E5M2{21, 112, 0x47800000, 0x7c};
+
+// The bits of an f32's magnitude, which is no NaN. To nearest even in integers, so that no device's
+// flushing of subnormals or rounding mode matters.
+UOp rounded_magnitude(const UOp& a, const SmallFormat& f) {
+  const UOp based = a - word(f.rebias << 23);
+  const UOp below_half = word((1u << (f.cut - 1)) - 1);
+  const UOp normal =
+      shr(based + below_half + word_and(shr(based, f.cut), word(1)), f.cut);
+  // Below the normal numbers: units of the least one, the significand shifted by more places.
+  const UOp tiny = lt(a, word((f.rebias + 1) << 23));
+  const UOp places = where(tiny, word(f.rebias + uint32_t(f.cut) + 1) - shr(a, 23),
+                          word(uint32_t(f.cut) + 1));
   const UOp by = where(lt(word(25), places), word(25), places);
   const UOp significand = word_or(word_and(a, word(0x7fffff)), word(0x800000));
   const UOp kept = shr(significand, by), half = shl(word(1), by - word(1));
   const UOp rest = significand - shl(kept, by);
   const UOp tie_up = logical_and(equal(rest, half), equal(word_and(kept, word(1)), word(1)));
   const UOp subnormal = kept + flag(alu(Op::Or, {lt(half, rest), tie_up}));
-  UOp y = where(tiny, subnormal, normal);
-  y = where(lt(a, word(0x47800000)), y, word(0x7c00));
+  return where(lt(a, word(f.end)), where(tiny, subnormal, normal), word(f.beyond));
+}
+
+UOp f16_from_f32(const UOp& x) {
+  const UOp bits = bitcast(x, DType::U32), a = word_and(bits, word(0x7fffffff));
+  UOp y = rounded_magnitude(a, kHalf);
   const UOp quiet = word_or(word(0x7e00), word_and(shr(a, 13), word(0x3ff)));
   y = word_or(where(lt(word(0x7f800000), a), quiet, y), word_and(shr(bits, 16), word(0x8000)));
   return bitcast(cast(y, DType::U16), DType::F16);
 }
-// Subnormals are whole numbers of 2^-24, which f32 has as normal numbers.
-UOp f32_from_f16(const UOp& x) {
-  const UOp bits = cast(bitcast(x, DType::U16), DType::U32), a = word_and(bits, word(0x7fff));
+// Of an f16's bits. Subnormals are whole numbers of 2^-24, which f32 has as normal numbers.
+UOp f32_from_half(const UOp& bits) {
+  const UOp a = word_and(bits, word(0x7fff));
   const UOp based = shl(a, 13) + word(112u << 23);
   const UOp small = bitcast(cast(a, DType::F32) * constant(DType::F32, 0x1p-24), DType::U32);
   const UOp finite = where(lt(a, word(0x400)), small, based);
   const UOp y = where(lt(a, word(0x7c00)), finite, based + word(112u << 23));
   return bitcast(word_or(y, shl(word_and(bits, word(0x8000)), 16)), DType::F32);
+}
+UOp f32_from_f16(const UOp& x) {
+  return f32_from_half(cast(bitcast(x, DType::U16), DType::U32));
+}
+
+UOp f8_from_f32(const UOp& x, DType to) {
+  const UOp bits = bitcast(x, DType::U32), a = word_and(bits, word(0x7fffffff));
+  const UOp rounded = rounded_magnitude(a, to == DType::F8E5M2 ? kF8E5M2 : kF8E4M3FN);
+  const UOp magnitude = where(lt(word(0x7f800000), a), word(0x7f), rounded);
+  const UOp y = word_or(magnitude, word_and(shr(bits, 24), word(0x80)));
+  return bitcast(cast(y, DType::U8), to);
+}
+UOp f32_from_f8(const UOp& x) {
+  const UOp bits = cast(bitcast(x, DType::U8), DType::U32);
+  if (x->dtype == DType::F8E5M2) return f32_from_half(shl(bits, 8));
+  const UOp a = word_and(bits, word(0x7f));
+  const UOp small = bitcast(cast(a, DType::F32) * constant(DType::F32, 0x1p-9), DType::U32);
+  const UOp finite = where(lt(a, word(8)), small, shl(a, 20) + word(120u << 23));
+  const UOp y = where(lt(a, word(0x7f)), finite, word(0x7fc00000));
+  return bitcast(word_or(y, shl(word_and(bits, word(0x80)), 24)), DType::F32);
 }
 
 // Half of x, its last bit kept as a sticky one, is a signed number.
@@ -139,8 +176,8 @@ UOp f32_from_u32(const UOp& x) {
   return where(lt(x, word(0x80000000)), converted(x), converted(half) * constant(DType::F32, 2));
 }
 
-// What rounds into bf16 or f16 as x itself does, though it goes through f32: where bits get lost on
-// that way, one well below the narrow type's last place says so (rounding to odd: Boldo, Melquiond,
+// What rounds into a narrow float as x itself does, though it goes through f32: where bits get lost
+// on that way, one well below the narrow type's last place says so (rounding to odd: Boldo, Melquiond,
 // "When double rounding is odd", 2005).
 UOp odd_f32(const UOp& x) {  // of an f64
   const DType t = x->dtype;
@@ -257,7 +294,8 @@ class Decomposer {
 
  private:
   bool emulated(DType t) const {
-    return (t == DType::F16 && !f_.f16) || (t == DType::BF16 && !f_.bf16);
+    return (t == DType::F16 && !f_.f16) || (t == DType::BF16 && !f_.bf16) ||
+           (is_float8(t) && !f_.f8);
   }
 
   void refuse_absent(const UOp& u) const {
@@ -281,6 +319,7 @@ class Decomposer {
     const UOp y = x->dtype == DType::F64
                       ? odd_f32(x)
                       : cast_of(wide_integer ? sticky_integer(x) : x, DType::F32);
+    if (is_float8(to)) return f8_from_f32(y, to);
     return to == DType::F16 ? f16_from_f32(y) : bf16_from_f32(y);
   }
 
@@ -298,7 +337,7 @@ class Decomposer {
   // infinite).
   UOp function_of(Op op, const Function& f, const UOp& x, const Arg& arg) const {
     const DType t = x->dtype;
-    if (t == DType::F16 || t == DType::BF16)
+    if (size_bytes(t) < 4)
       return cast_of(function_of(op, f, cast_of(x, DType::F32), arg), t);
     const int64_t* variant = std::get_if<int64_t>(&arg);
     if (op == Op::Sqrt && f_.sqrt) return make(op, t, {x});
@@ -317,11 +356,14 @@ class Decomposer {
     }
     if (from == DType::BF16 && !f_.bf16) return cast_of(f32_from_bf16(x), to);
     if (from == DType::F16 && !f_.f16_casts) return cast_of(f32_from_f16(x), to);
-    if ((to == DType::BF16 && !f_.bf16) || (to == DType::F16 && !f_.f16_casts))
+    if (is_float8(from) && !f_.f8) return cast_of(f32_from_f8(x), to);
+    if ((to == DType::BF16 && !f_.bf16) || (to == DType::F16 && !f_.f16_casts) ||
+        (is_float8(to) && !f_.f8))
       return narrow_float(x, to);
     if (from == DType::U32 && to == DType::F32 && !f_.u32_to_f32) return f32_from_u32(x);
     if (is_float(from) && is_int(to)) {
-      return saturating_cast(from == DType::F16 ? cast(x, DType::F32) : x, to);
+      const bool narrow = from == DType::F16 || is_float8(from);
+      return saturating_cast(narrow ? cast(x, DType::F32) : x, to);
     }
     return make(Op::Cast, to, {x});
   }

@@ -245,7 +245,9 @@ UOp pair_to(const Pair& x, DType from, DType to) {
   switch (to) {
     case DType::F64: return to_f64(x, from);
     case DType::F32: return to_f32(x, from);
-    case DType::F16: return cast(to_f32(x, from), to);  // exact below 2^24, infinite beyond
+    case DType::F8E4M3FN:
+    case DType::F8E5M2:
+    case DType::F16: return cast(to_f32(x, from), to);  // exact below 2^24, beyond them above it
     case DType::Bool: return logical_not(is_zero(word_or(x.lo, x.hi)));
     case DType::Index: return cast(as_signed(x.lo), to);
     case DType::I32: return as_signed(x.lo);

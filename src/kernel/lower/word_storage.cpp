@@ -88,15 +88,16 @@ class WordStorage {
     return cast(simplify_offset(element * bits), DType::U32);
   }
 
+  static DType bits_of(DType t) { return size_bytes(t) == 1 ? DType::U8 : DType::U16; }
   static UOp from_bits(const UOp& bits, DType t) {
     if (t == DType::Bool) return alu(Op::CmpNe, {word_and(bits, word(0xff)), word(0)});
-    if (is_float(t)) return bitcast(cast(bits, DType::U16), t);
+    if (is_float(t)) return bitcast(cast(bits, bits_of(t)), t);
     return cast(bits, t);  // wraps: the bits above are dropped, the sign is extended
   }
   static UOp to_bits(const UOp& x) {
     const DType t = x->dtype;
     if (t == DType::Bool || is_unsigned(t)) return cast(x, DType::U32);
-    if (is_float(t)) return cast(bitcast(x, DType::U16), DType::U32);
+    if (is_float(t)) return cast(bitcast(x, bits_of(t)), DType::U32);
     return word_and(cast(x, DType::U32), word(size_bytes(t) == 1 ? 0xff : 0xffff));
   }
 
