@@ -169,17 +169,36 @@ Laid ShardResolver::laid_on(const UOp& root, const std::string& device) {
 }
 
 Laid ShardResolver::resolve(const Node& n) {
-  return on_group(n) ? of_group(n, *n.device) : of_one_device(n);
+  if (on_group(n)) return of_group(n, *n.device);
+  return n.op == Op::Copy && on_group(*n.src(0)) ? gathered_copy(n) : of_one_device(n);
 }
 
 Laid ShardResolver::of_one_device(const Node& n) {
   std::vector<UOp> src;
   for (const UOp& s : n.src()) {
     const Laid& x = known_.at(s);
+    const bool orders = n.op == Op::Again && src.size() == 1;  // any value that comes first will do
+    if (orders && !x.group.empty()) {
+      const auto members = group_members(x.group);
+      const auto own = std::ranges::find(members, *n.device);
+      src.push_back(own == members.end() ? x.parts[0] : x.parts[size_t(own - members.begin())]);
+      continue;
+    }
     src.push_back(x.group.empty() || !n.device ? x.parts[0] : on_one(x, *n.device));
   }
-  const bool copies = n.op == Op::Copy && on_group(*n.src(0));
-  return {{copies ? copy_on(src[0], *n.device) : with_src(UOp(&n), src)}, ""};
+  return {{with_src(UOp(&n), src)}, ""};
+}
+
+// Memory of its own. Files join nothing: they get what a device of the group has joined.
+Laid ShardResolver::gathered_copy(const Node& n) {
+  const Laid& x = known_.at(n.src(0));
+  const auto members = group_members(x.group);
+  const auto own = std::ranges::find(members, *n.device);
+  const size_t from = own == members.end() ? 0 : size_t(own - members.begin());
+  if (x.axis == Laid::kCopies) return {{copy_on(x.parts[from], *n.device)}, ""};
+  const bool is_file = n.device->starts_with("DISK:");
+  const UOp all = on_one(x, is_file ? members[0] : *n.device);
+  return {{is_file ? copy_on(all, *n.device) : all}, ""};
 }
 
 // Numbers that are summed are summed where they are read: one device would read another's memory.

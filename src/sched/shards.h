@@ -29,6 +29,7 @@ class ShardResolver {
  private:
   Laid resolve(const ir::Node& n);
   Laid of_one_device(const ir::Node& n);
+  Laid gathered_copy(const ir::Node& n);
   Laid of_group(const ir::Node& n, const std::string& group);
   Laid each(const ir::Node& n, const std::string& group, int axis, size_t sources);
   Laid moved(const ir::Node& n, const Laid& x);

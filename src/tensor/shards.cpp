@@ -21,10 +21,10 @@ using sched::Laid;
 namespace {
 
 int axis_of(const Tensor& t) {
-  if (!ir::is_group(t.impl()->device)) return Laid::kCopies;
+  if (!ir::is_group(t.device())) return Laid::kCopies;
   sched::ShardResolver resolver;
   const detail::BuildGuard section;
-  return resolver.laid_on(uop(t), t.impl()->device).axis;
+  return resolver.laid_on(uop(t), t.device()).axis;
 }
 
 std::string group_on(const std::vector<std::string>& devices) {

@@ -78,6 +78,11 @@ TEST_P(Shards, HoldTheWholeInPartsOrCopies) {
   EXPECT_EQ(on(same, 0).impl(), same.impl());
   EXPECT_EQ(numbers({4}, 2).shard_like(same).shard_axis(), Axis(0));
   EXPECT_EQ(same.shard_like(x).device(), "CPU");
+  const std::string path = testing::TempDir() + "shards.bin";
+  same.to("DISK:" + path).realize();
+  const Tensor read = Tensor::from_file(path, {4, 6}, DType::F32);
+  EXPECT_EQ(read.to("CPU").to_vector<float>(), x.to_vector<float>());
+  std::filesystem::remove(path);
   EXPECT_EQ(Tensor::arange(6).to(GetParam()).shard(names(), 0).sum().item(), 15);
 }
 
