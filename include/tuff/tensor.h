@@ -21,6 +21,7 @@
 #include <tuff/tensor_products.h>
 #include <tuff/tensor_random.h>
 #include <tuff/tensor_scatter.h>
+#include <tuff/tensor_shards.h>
 #include <tuff/tensor_sorting.h>
 #include <tuff/tensor_statistics.h>
 #include <tuff/tensor_views.h>
@@ -48,7 +49,7 @@ class Index;
 /// Many of its functions stand in bases by subject: tensor_math.h (elementary functions,
 /// activations), tensor_views.h (movement), tensor_products.h, tensor_linalg.h (linear algebra; more
 /// of it is in linalg.h), tensor_statistics.h, tensor_random.h (draws), tensor_scatter.h (stores by
-/// index), tensor_sorting.h (order, selection, running values), tensor_windows.h (pools, resizing),
+/// index), tensor_sorting.h (order, selection, running values), tensor_shards.h (several devices), tensor_windows.h (pools, resizing),
 /// tensor_writes.h (in place).
 class Tensor : public TensorMath,
                public TensorViews,
@@ -58,6 +59,7 @@ class Tensor : public TensorMath,
                public TensorRandom,
                public TensorSorting,
                public TensorScatter,
+               public TensorShards,
                public TensorWindows,
                public TensorWrites {
  public:
@@ -549,6 +551,8 @@ class Tensor : public TensorMath,
   Tensor clone() const;
   /// The value, without gradient; of the same memory where there is one.
   Tensor detach() const;
+  /// A copy on another device, or on each of a group of them (tensor_shards.h); the tensor itself if
+  /// it is there.
   Tensor to(const std::string& device) const;
   /// A new version of this tensor's buffer: reads asked for before see the old contents. Of a part,
   /// x[0], that is memory of its own; index_put_() writes a part of x.

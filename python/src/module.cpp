@@ -71,12 +71,14 @@ PYBIND11_MODULE(_tuff, m) {
   bind_scatter(tensor);
   bind_windows(tensor);
   bind_writes(tensor);
+  bind_shards(tensor);
   bind_operators(tensor);
   bind_indexing(tensor);
   bind_state(tensor);
   bind_sharing(m, tensor);
   bind_linalg(m, tensor);
   bind_functions(m);
+  bind_all_reduce(m);
   bind_autograd(m);
   bind_jit(m);
   bind_nn(m);

@@ -31,6 +31,8 @@ void bind_sorting(TensorClass& c);
 void bind_scatter(TensorClass& c);
 void bind_windows(TensorClass& c);
 void bind_writes(TensorClass& c);
+void bind_shards(TensorClass& c);
+void bind_all_reduce(py::module_& m);
 void bind_state(TensorClass& c);
 void bind_sharing(py::module_& m, TensorClass& c);
 void bind_functions(py::module_& m);

@@ -197,6 +197,10 @@ void bind_elementwise(TensorClass& c) {
   c.def("bitcast", &Tensor::bitcast, arg("dtype"), "The bits as another dtype of the same size.");
   c.def("to", py::overload_cast<const std::string&>(&Tensor::to, py::const_), arg("device"),
         "A copy on another device; the tensor itself if it is there.");
+  c.def(
+      "to",
+      [](const Tensor& x, const std::vector<std::string>& devices) { return x.shard(devices); },
+      arg("devices"), "A copy on each of several devices: shard(devices).");
   c.def("to", py::overload_cast<DType>(&Tensor::to, py::const_), arg("dtype"),
         "The same as cast().");
 }

@@ -102,7 +102,7 @@ void bind_facts(TensorClass& c) {
   c.def_property_readonly("ndim", &Tensor::dim, "The number of axes.");
   c.def("numel", &Tensor::numel, "The number of elements.");
   c.def_property_readonly("dtype", &Tensor::dtype, "The element type.");
-  c.def_property_readonly("device", &Tensor::device, "The name of the device: \"CPU\".");
+  c.def_property_readonly("device", &Tensor::device, "The name of the device: \"CPU\"; of several \"CPU,CPU:1\".");
   c.def_property_readonly(
       "itemsize", [](const Tensor& t) { return size_bytes(t.dtype()); }, "Bytes of one element.");
   c.def_property_readonly(

@@ -17,7 +17,8 @@ from ._tuff import (  # noqa: F401
     Unsupported,
     bfloat16, bool_, float8_e4m3fn, float8_e5m2, float16, float32, float64, int8, int16, int32, int64,
     uint8, uint16, uint32, uint64,
-    canonical_device, default_device, devices, digits, finfo, from_dlpack, is_grad_enabled, load, pow, promote,
+    all_reduce, canonical_device, default_device, devices, digits, finfo, from_dlpack, is_grad_enabled, load, pow,
+    promote,
     realize, save, synchronize, tensor, training,
 )
 from . import amp, autograd, data, distributions, fft, linalg, nn, optim  # noqa: F401

@@ -259,14 +259,16 @@ class Module:
 
     def to(self, *args, device="", dtype=None):
         """Gives all tensors another device, and those of floats another dtype, in place: optimizers see
-        it, and have to be made anew for another device."""
+        it, and have to be made anew for another device. A list of devices means copies on each of them."""
         for a in args:
             if any(d == a for d in _DTYPES):
                 dtype = a
-            elif isinstance(a, str):
+            elif isinstance(a, (str, tuple, list)):
                 device = a
             else:
                 raise TypeError(f"to(): a device or a dtype is wanted, not {type(a).__name__}")
+        if not isinstance(device, str):
+            device = ",".join(device)
         tensors = [t for kept in ("_parameters", "_buffers") for _, t in self._named(kept, "", True)]
         _nn.convert_(tensors, device=device, **({} if dtype is None else {"dtype": dtype}))
         return self

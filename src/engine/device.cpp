@@ -15,6 +15,7 @@
 #include "engine/program/program_cache.h"
 #include "engine/profile/profile.h"
 #include "engine/program/compile_options.h"
+#include "ir/device_group.h"
 
 namespace tuff::engine {
 namespace {
@@ -180,7 +181,28 @@ std::shared_ptr<Device> Device::get(const std::string& name) {
   return d.by_name.at(device->name());
 }
 
-std::string canonical_device(const std::string& name) { return Device::get(name)->name(); }
+namespace {
+
+bool names_kind(std::string_view device) {
+  const std::string kind = upper(std::string(device.substr(0, device.find(':'))));
+  return std::ranges::any_of(devices::device_kinds(),
+                             [&](const devices::DeviceKind& k) { return kind == k.kind; });
+}
+
+// Selectors may have commas: a group's names are all of kinds of devices.
+bool names_group(const std::string& name) {
+  const std::vector<std::string> members = ir::group_members(name);
+  return members.size() > 1 && std::ranges::all_of(members, names_kind);
+}
+
+}  // namespace
+
+std::string canonical_device(const std::string& name) {
+  if (!names_group(name)) return Device::get(name)->name();
+  std::vector<std::string> members = ir::group_members(name);
+  for (std::string& member : members) member = Device::get(member)->name();
+  return ir::group_name(members);
+}
 
 std::string default_device() {
   const std::string chosen = env_text(Env::TUFF_DEVICE);

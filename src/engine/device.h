@@ -51,7 +51,8 @@ class Device {
   std::unique_ptr<hcq::Signal> read_signal_;
 };
 
-// The name a user's text stands for once opened: "vulkan" -> "VULKAN:0", "" -> the default's.
+// The name a user's text stands for once opened: "vulkan" -> "VULKAN:0", "" -> the default's. Of a
+// group (ir/device_group.h) those of its devices.
 std::string canonical_device(const std::string& name);
 // DESIGN's rule: hardware Vulkan (discrete, integrated, virtual), else CPU, else software Vulkan;
 // TUFF_DEVICE overrides. Throws Unsupported listing why nothing is usable.

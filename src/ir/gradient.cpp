@@ -103,8 +103,29 @@ Grads shrink_row(const UOp& u, const UOp& g) {
   return {pad(g, pads)};
 }
 Grads flip_row(const UOp& u, const UOp& g) { return {flip(g, u->get<IntVec>())}; }
+// Where several devices hold what parts of does not matter to a gradient.
 Grads copy_row(const UOp& u, const UOp& g) {
+  if (u->src(0)->device == u->device) return {g};
   return {make(Op::Copy, g->dtype, {g}, Placement{{device_of(u->src(0))}})};
+}
+// Copies are the first one's.
+Grads shards_row(const UOp& u, const UOp& g) {
+  const auto* axis = std::get_if<int64_t>(&u->arg);
+  const auto on = [](const UOp& x, const UOp& part) {
+    return make(Op::Copy, x->dtype, {x}, Placement{{device_of(part)}});
+  };
+  if (!axis) return {on(g, u->src(0))};
+  Grads out;
+  Dim begin = 0;
+  for (const UOp& part : u->src()) {
+    Pairs of;
+    for (const Dim& d : u->shape) of.push_back({Dim(0), d});
+    const Dim end = begin + part->shape[size_t(*axis)];
+    of[size_t(*axis)] = {begin, end};
+    out.push_back(on(shrink(g, of), part));
+    begin = end;
+  }
+  return out;
 }
 // Assign passes its value through; what the buffer held before matters only around a part.
 Grads assign_row(const UOp& u, const UOp& g) {
@@ -249,6 +270,7 @@ constexpr OpTable<Row> kRows{{
     {Op::Copy, copy_row},     {Op::Assign, assign_row},   {Op::Trunc, none},
     {Op::Scatter, scatter_row}, {Op::Mark, same},         {Op::Checkpoint, to_value},
     {Op::Again, to_value},    {Op::Loop, loop_gradients},
+    {Op::Shards, shards_row},
     {Op::Detach, detach_row}, {Op::Bitcast, none},        {Op::CmpLt, none},
     {Op::CmpNe, none},        {Op::CmpEq, none},          {Op::Threefry, none},
 }};

@@ -112,6 +112,7 @@ HostArray Evaluation::evaluate(const Node& n) const {
     case Op::Assign: return assigned(n);
     case Op::Scatter: return scattered(n);
     case Op::Loop: return looped(n);
+    case Op::Shards: return joined(n);
     default: break;
   }
   if (is_movement(n.op)) return moved(n);
@@ -191,6 +192,22 @@ HostArray Evaluation::scattered(const Node& n) const {
     if (to[i] < 0) continue;
     const Scalar pair[2] = {a.at(to[i]), src(n, 1).at(int64_t(i))};
     set(a, to[i], op == Op::Assign ? pair[1] : eval_scalar(op, n.dtype, pair));
+  }
+  return a;
+}
+
+// Parts are as long along the axis as each other.
+HostArray Evaluation::joined(const Node& n) const {
+  const auto* axis = std::get_if<int64_t>(&n.arg);
+  if (!axis) return src(n, 0);
+  HostArray a = fresh(n);
+  size_t outer = 1;
+  for (int64_t d = 0; d < *axis; d++) outer *= size_t(a.shape[size_t(d)]);
+  const size_t row = outer == 0 ? 0 : a.bytes.size() / outer, each = row / n.src_count;
+  for (size_t o = 0; o < outer; o++) {
+    for (size_t k = 0; k < n.src_count; k++)
+      std::copy_n(src(n, k).bytes.begin() + ptrdiff_t(o * each), each,
+                  a.bytes.begin() + ptrdiff_t(o * row + k * each));
   }
   return a;
 }

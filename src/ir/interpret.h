@@ -59,6 +59,7 @@ class Evaluation {
   HostArray assigned(const Node& n) const;
   HostArray scattered(const Node& n) const;
   HostArray looped(const Node& n) const;
+  HostArray joined(const Node& n) const;
   const HostArray& src(const Node& n, size_t i) const { return values_.at(n.src(i).get()); }
   IntVec begins(const Node& n) const;
 

@@ -233,6 +233,27 @@ UOp last_state(const UOp& loop, size_t k) {
   return reshape(states_of(loop, loop, k, row, 1), state_shape(*loop, k));
 }
 
+LoopArg on_device(const LoopArg& arg, const std::string& device) {
+  std::vector<UOp> nodes = arg.body->places;
+  nodes.insert(nodes.end(), arg.body->next.begin(), arg.body->next.end());
+  UOpMap<UOp> there;
+  for (const Node* n : toposort(nodes)) {
+    if (const auto* p = std::get_if<ParamArg>(&n->arg)) {
+      there[UOp(n)] = param(p->slot, n->dtype, p->count, device);
+    } else if (std::holds_alternative<Placement>(n->arg)) {
+      const UOp source = substitute(n->src(0), there);
+      there[UOp(n)] = make(n->op, n->dtype, {source}, Placement{{device}});
+    }
+  }
+  nodes = substitute(nodes, there);
+  auto body = make_ref<LoopBody>();
+  const auto places = ptrdiff_t(arg.body->places.size());
+  body->places.assign(nodes.begin(), nodes.begin() + places);
+  body->next.assign(nodes.begin() + places, nodes.end());
+  body->sequences = arg.body->sequences;
+  return {body, arg.steps, arg.reverse};
+}
+
 namespace {
 
 std::vector<UOp> places_like(std::span<const UOp> values) {

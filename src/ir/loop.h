@@ -52,6 +52,9 @@ struct LoopStep {
 };
 std::vector<LoopStep> steps_of(const Node& loop);  // in the order of their running
 
+// What a loop does, there.
+LoopArg on_device(const LoopArg& arg, const std::string& device);
+
 // Per source its gradient, as gradient_rows.h has it: a loop that goes back.
 std::vector<UOp> loop_gradients(const UOp& loop, const UOp& gradient);
 // The loop for many values side by side (batch.h); sources that are the same for all have been

@@ -440,6 +440,7 @@ constexpr OpTable<ArgForm> kArgForms{{
     {Op::Flip, {holds<IntVec>, "{[AXES]}"}},
     {Op::Mark, {holds<int64_t>, "{NUMBER}"}},
     {Op::Ruled, {holds<int64_t>, "{NUMBER}"}},
+    {Op::Shards, {holds<std::monostate, int64_t>, "{AXIS} or nothing"}},
     {Op::Rule, {holds<IntVec>, "{[VALUES, ARGUMENTS, SLOT, NUMBERS]}"}},
     {Op::Register, {holds<int64_t, MatrixArg>, "{NUMBER} or {matrix ...}"}},
     {Op::MatrixFill, kMatrix}, {Op::MatrixLoad, kMatrix},

@@ -88,6 +88,19 @@ const Shape& scattered(const Shape& target, const Shape& value, const Shape& ind
   return target;
 }
 
+Shape sharded(std::span<const UOp> parts, const int64_t* axis) {
+  TUFF_CHECK(!parts.empty(), "shards of nothing");
+  Shape out = parts[0]->shape;
+  for (const UOp& p : parts)
+    if (!(p->shape == out))
+      fail<ShapeError>("shards: parts of {} and {}", to_string(out), to_string(p->shape));
+  if (!axis) return out;
+  if (*axis < 0 || *axis >= int64_t(out.size()))
+    fail<IndexError>("shards: axis {} is outside shape {}", *axis, to_string(out));
+  out[size_t(*axis)] = out[size_t(*axis)] * Dim(int64_t(parts.size()));
+  return out;
+}
+
 Shape elementwise(Op op, std::span<const UOp> src) {
   const Shape* shape = nullptr;
   for (const UOp& u : src) {
@@ -123,6 +136,7 @@ Shape derive_shape(Op op, std::span<const UOp> src, const Arg& arg) {
     case Op::Reduce: return reduced(src[0]->shape, std::get<ReduceArg>(arg));
     case Op::Assign:
       return assigned(src[0]->shape, src[1]->shape, std::get_if<Pairs>(&arg));
+    case Op::Shards: return sharded(src, std::get_if<int64_t>(&arg));
     case Op::Scatter:
       return scattered(src[0]->shape, src[1]->shape, src[2]->shape, std::get<ScatterArg>(arg));
     case Op::Loop: return {Dim(std::get<LoopArg>(arg).steps + 1), src[0]->shape.at(0)};

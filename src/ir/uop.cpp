@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "ir/derive.h"
+#include "ir/device_group.h"
 #include "ir/gradient.h"
 
 namespace tuff::ir {
@@ -86,6 +87,15 @@ struct ArgHash {
     return mix(mix(uint64_t(s->count), uint64_t(s->dtype)), hash_text(s->device));
   }
 };
+
+std::string group_of(std::span<const UOp> parts) {
+  std::vector<std::string> devices;
+  for (const UOp& p : parts) {
+    TUFF_CHECK(p->device, "a part of shards is on no device");
+    devices.push_back(*p->device);
+  }
+  return group_name(devices);
+}
 
 const std::string* intern_device(const std::string& s) {
   if (s.empty()) return nullptr;
@@ -167,7 +177,8 @@ void check_dtypes(Op op, std::span<const UOp> src) {
   }
 }
 
-const std::string* derive_device(std::span<const UOp> src, const Arg& arg) {
+const std::string* derive_device(Op op, std::span<const UOp> src, const Arg& arg) {
+  if (op == Op::Shards) return intern_device(group_of(src));
   if (auto* s = std::get_if<Ref<Storage>>(&arg)) return intern_device((*s)->device);
   if (auto* p = std::get_if<ParamArg>(&arg)) return intern_device(p->device);
   if (auto* p = std::get_if<Placement>(&arg)) return intern_device(p->devices.at(0));
@@ -205,7 +216,7 @@ const Node* build_node(const NodeView& v) {
   // All that may throw comes first: from the allocation on nothing is lost.
   Shape shape = derive_shape(v.op, v.src, v.arg);
   const auto [min, max] = derive_bounds(v.op, v.dtype, v.src, v.arg);
-  const std::string* device = derive_device(v.src, v.arg);
+  const std::string* device = derive_device(v.op, v.src, v.arg);
   const uint64_t key = structural_key(v);
   const Junction junction = derive_junction(v);
   Arg arg = v.arg;

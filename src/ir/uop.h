@@ -98,9 +98,10 @@ struct Storage : RefCounted {
   const int64_t count;  // elements
 };
 
-// Where a tensor lives: one device, or several with a sharded axis (multi-device comes later).
+// Where a tensor lives: one device, or a group of them (device_group.h) with its axis that is cut
+// into parts; -1: each device has all of it.
 struct Placement {
-  std::vector<std::string> devices;
+  std::vector<std::string> devices;  // one name
   int shard_axis = -1;
   bool operator==(const Placement&) const = default;
 };

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "engine/realize/capture.h"
 #include "tensor/impl.h"
+#include "tensor/shards.h"
 
 namespace tuff::nn {
 namespace {
@@ -87,7 +88,7 @@ LoadReport load_state_dict(const StateDict& into, const StateDict& from, bool st
     const auto v = values.find(t.name);
     if (v == values.end()) continue;
     Tensor target = t.tensor;  // shares
-    detail::store(target, v->second->tensor.detach().to(target.device()).cast(target.dtype()));
+    detail::store(target, detail::on_devices_of(v->second->tensor.detach(), target).cast(target.dtype()));
     all.push_back(target);
   }
   Tensor::realize(all);

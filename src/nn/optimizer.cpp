@@ -7,14 +7,17 @@
 #include "base/check.h"
 #include "nn/amounts.h"
 #include "tensor/impl.h"
+#include "tensor/shards.h"
 
 namespace tuff::optim {
 namespace {
 
 // Written by the host: a kernel for each shape would have to be compiled to run once.
+// That of a parameter's shape lies as the parameter does.
 Tensor state_like(const Sizes& sizes, double v, const Tensor& p) {
   const std::vector<float> values(size_t(int64_t(detail::product(sizes))), float(v));
-  return Tensor::from(values, sizes, {.device = p.device()});
+  const Tensor state = Tensor::from(values, sizes, {.device = p.device()});
+  return detail::on_devices_of(state, p).realize();
 }
 
 const Tensor* tensor_named(const nn::StateDict& state, const std::string& name) {

@@ -99,9 +99,9 @@ std::vector<Tensor> Tensor::gradient(const std::vector<Tensor>& targets,
   std::vector<UOp> nodes;
   for (const Tensor& t : targets) nodes.push_back(uop(t));
   std::vector<Tensor> out;
-  for (const UOp& g : gradients_of(uop(*this), seed_of(*this, given), nodes)) {
-    out.push_back(g ? detail::wrap(g, device()) : Tensor());
-  }
+  const std::vector<UOp> grads = gradients_of(uop(*this), seed_of(*this, given), nodes);
+  for (size_t i = 0; i < grads.size(); i++)
+    out.push_back(grads[i] ? detail::wrap(grads[i], targets[i].impl()->device) : Tensor());
   return out;
 }
 

@@ -4,8 +4,10 @@
 
 #include "base/check.h"
 #include "engine/device.h"
+#include "ir/device_group.h"
 #include "tensor/impl.h"
 #include "tensor/positions.h"
+#include "tensor/shards.h"
 
 namespace tuff {
 
@@ -28,11 +30,17 @@ UOp filled(const Sizes& sizes, const Scalar& v) {
   return ir::expand(ir::reshape(c, ir::Shape(shape.size(), ir::Dim(1))), shape);
 }
 
-Ref<engine::Buffer> fresh_buffer(const char* what, const Sizes& sizes, const TensorOptions& o) {
+// Memory on a device, or on each of a group: with these bytes, or whatever it holds.
+UOp fresh_memory(const char* what, const Sizes& sizes, const TensorOptions& o, const void* data) {
   detail::require_numbers(what, sizes);
   require_element_type(what, o.dtype);
-  return engine::Buffer::make(engine::Device::get(o.device), o.dtype,
-                                  ir::element_count(detail::shape_of(sizes)));
+  const std::string device = o.device.empty() ? o.device : engine::canonical_device(o.device);
+  if (ir::is_group(device)) return detail::fresh_shards(sizes, o.dtype, device, data);
+  const ir::Shape shape = detail::shape_of(sizes);
+  const Ref<engine::Buffer> b =
+      engine::Buffer::make(engine::Device::get(o.device), o.dtype, ir::element_count(shape));
+  if (data) b->copyin(data), detail::note_host_values(*b, data);
+  return ir::reshape(ir::buffer(b), shape);
 }
 
 bool is_whole(const Number& v) { return v.dtype() != DType::WeakFloat; }
@@ -89,8 +97,7 @@ Tensor detail::counter(const Size& n, int64_t d, int64_t rank, const std::string
 }
 
 Tensor Tensor::empty(const Sizes& sizes, const TensorOptions& o) {
-  Ref<engine::Buffer> b = fresh_buffer("empty", sizes, o);
-  return made_of(ir::reshape(ir::buffer(b), detail::shape_of(sizes)), o);
+  return made_of(fresh_memory("empty", sizes, o, nullptr), o);
 }
 Tensor Tensor::full(const Sizes& sizes, Number v, const TensorOptions& o) {
   require_element_type("full", o.dtype);
@@ -102,10 +109,7 @@ Tensor Tensor::empty_like() const { return empty(sizes(), {dtype(), device()}); 
 Tensor Tensor::full_like(Number v) const { return full(sizes(), v, {dtype(), device()}); }
 
 Tensor Tensor::from_bytes(const void* data, const Sizes& sizes, const TensorOptions& o) {
-  Ref<engine::Buffer> b = fresh_buffer("from", sizes, o);
-  b->copyin(data);
-  detail::note_host_values(*b, data);
-  return made_of(ir::reshape(ir::buffer(b), detail::shape_of(sizes)), o);
+  return made_of(fresh_memory("from", sizes, o, data), o);
 }
 
 Tensor Tensor::arange(Number start, Number end, Number step, const TensorOptions& given) {

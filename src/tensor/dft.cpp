@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "tensor/impl.h"
+#include "tensor/shards.h"
 
 namespace tuff {
 namespace detail {
@@ -74,7 +75,9 @@ using Fill = std::function<void(std::vector<double>& out)>;
 
 // What a tensor computes with: of its dtype, on its device.
 Tensor table(const Tensor& like, const std::string& what, const Sizes& sizes, const Fill& fill) {
-  const TensorOptions o{like.dtype(), like.device()};
+  const TensorOptions o{like.dtype(), first_device(like.device())};
+  if (o.device != like.device())
+    return table(like.to(o.device), what, sizes, fill).to(like.device());
   const std::string key = fmt::format("{} {} {}", what, name(o.dtype), o.device);
   Tables& t = tables();
   {

@@ -11,6 +11,7 @@
 #include "ir/walk.h"
 #include "tensor/dynamic_axes.h"
 #include "tensor/impl.h"
+#include "tensor/jit_parts.h"
 #include "tensor/positions.h"
 
 namespace tuff {
@@ -126,12 +127,13 @@ struct Jit::State {
   std::vector<PositionRule> rules;
   std::vector<detail::PositionRules::Computed> computed;  // these are the last of `outputs`
   std::vector<Tensor> results;                            // the others, where there are such
+  detail::JitParts parts;                                 // of tensors on several devices
 
   std::vector<Tensor> run(const std::vector<Tensor>& given,
                           const detail::PositionRules* positions = nullptr) {
     const FunctionCall here(running);
     call_id = detail::function_call;
-    std::vector<Tensor> made = function(given);
+    std::vector<Tensor> made = parts.results(function(parts.arguments(given)));
     if (positions)
       for (const auto& c : positions->computed()) made.push_back(c.index);
     // Assignments the function made but did not realize belong to the step all the same.
@@ -413,8 +415,12 @@ Jit::Jit(Function function, JitOptions options)
 }
 Jit::~Jit() = default;
 
-const std::vector<Tensor>& Jit::operator()(const std::vector<Tensor>& inputs) {
+const std::vector<Tensor>& Jit::operator()(const std::vector<Tensor>& given) {
   State& s = *state_;
+  s.parts.let_go();
+  const std::vector<Tensor>& inputs = s.parts.taken_apart(given, s.graph != nullptr);
+  if (s.dynamic.any() && s.parts.any_argument())
+    fail<Unsupported>("Jit: an axis varies, and an argument is on several devices");
   if (s.graph) {
     s.replay(inputs);
   } else {
@@ -427,7 +433,7 @@ const std::vector<Tensor>& Jit::operator()(const std::vector<Tensor>& inputs) {
     }
   }
   s.calls++;
-  return s.computed.empty() ? s.outputs : s.results;
+  return s.parts.put_together(s.computed.empty() ? s.outputs : s.results);
 }
 
 bool Jit::captured() const { return state_->graph != nullptr; }

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "engine/device.h"
 #include "tensor/impl.h"
+#include "tensor/shards.h"
 
 namespace tuff {
 
@@ -255,7 +256,8 @@ namespace {
 // groups with memory of their own: it looks at a group's parts, then at the groups, and groups of
 // equal parts are one program. No more than a kernel of the device takes.
 size_t parts_at_once(const std::string& device) {
-  return std::clamp<size_t>(engine::Device::get(device)->target().max_buffers, 3, 33) - 1;
+  const auto on = engine::Device::get(detail::first_device(device));
+  return std::clamp<size_t>(on->target().max_buffers, 3, 33) - 1;
 }
 
 // Each part stands where it belongs among zeros and is chosen there: a sum of the padded parts

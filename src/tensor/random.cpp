@@ -8,8 +8,10 @@
 
 #include "base/check.h"
 #include "engine/device.h"
+#include "ir/device_group.h"
 #include "tensor/impl.h"
 #include "tensor/order.h"
+#include "tensor/shards.h"
 
 namespace tuff {
 
@@ -100,6 +102,7 @@ UOp upper_bits(const UOp& word, int bits, DType t, int scale) {
 // Random bits as a float in [0, 1): no more than the dtype holds, so that nothing is rounded and
 // every device agrees. Narrow floats come as the F32 of such a number.
 Tensor unit_floats(const Sizes& sizes, DType t, const std::string& device) {
+  if (ir::is_group(device)) return unit_floats(sizes, t, detail::first_device(device)).to(device);
   // From the draw until it is seen that these numbers read the state.
   const detail::BuildGuard section;
   const auto words = random_bits(sizes, device);
@@ -178,7 +181,7 @@ void Tensor::manual_seed(uint64_t seed) {
 }
 
 Tensor Tensor::get_rng_state(const std::string& given) {
-  const std::string device = engine::canonical_device(given);
+  const std::string device = detail::first_device(engine::canonical_device(given));
   const auto [state, drawn] = draw(device, 0);
   std::vector<uint32_t> words = state.to_vector<uint32_t>();
   const uint64_t at = (uint64_t(words[3]) << 32 | words[2]) + drawn;
@@ -190,7 +193,8 @@ Tensor Tensor::get_rng_state(const std::string& given) {
 void Tensor::set_rng_state(const Tensor& state, const std::string& given) {
   if (!state.defined() || state.dtype() != DType::U32 || state.numel() != 4)
     fail<InvalidArgument>("set_rng_state: not four words of U32, as get_rng_state() gives them");
-  const std::string device = given.empty() ? state.device() : engine::canonical_device(given);
+  const std::string device =
+      detail::first_device(given.empty() ? state.device() : engine::canonical_device(given));
   const std::vector<uint32_t> words = state.to_vector<uint32_t>();
   Tensor target = draw(device, 0).first;
   {
@@ -249,8 +253,9 @@ Tensor Tensor::randint(int64_t low, int64_t high, const Sizes& sizes, const Tens
 
 Tensor TensorSorting::randperm(int64_t n, const TensorOptions& o) {
   if (n < 0) fail<InvalidArgument>("randperm: {} elements", n);
-  const detail::BuildGuard section;
   const std::string device = engine::canonical_device(o.device);
+  if (ir::is_group(device)) return randperm(n, {o.dtype, detail::first_device(device)}).to(device);
+  const detail::BuildGuard section;
   const auto words = random_bits({n}, device);
   const UOp shift = ir::constant(Scalar::of_int(DType::U64, 32)),
             high = ir::alu(Op::Shl, {ir::cast(words[0], DType::U64), shift}),

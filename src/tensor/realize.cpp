@@ -9,9 +9,11 @@
 #include "base/check.h"
 #include "engine/realize/capture.h"
 #include "engine/realize/linear.h"
+#include "ir/device_group.h"
 #include "ir/walk.h"
 #include "tensor/impl.h"
 #include "tensor/positions.h"
+#include "tensor/shards.h"
 
 namespace tuff {
 
@@ -21,18 +23,24 @@ using ir::UOp;
 
 namespace {
 
-bool realized(const UOp& u) { return bool(detail::buffer_of(u)); }
-
-// The Buffer node an Assign ends up writing.
-const ir::Node* assigned_buffer(const ir::Node* n) {
-  while (n->op != Op::Buffer) n = n->src(0).get();
-  return n;
+bool realized(const UOp& u) {
+  return detail::buffer_of(u) || !detail::buffers_of_shards(u).empty();
 }
 
-std::unordered_set<const ir::Node*> assigned_buffers(std::span<const UOp> roots) {
-  std::unordered_set<const ir::Node*> out;
+using Buffers = std::unordered_set<const ir::Node*>;
+
+// The Buffer nodes an Assign ends up writing.
+void add_assigned_buffers(const ir::Node* n, Buffers& out) {
+  while (n->op != Op::Buffer && n->op != Op::Shards) n = n->src(0).get();
+  if (n->op == Op::Buffer) out.insert(n);
+  if (n->op == Op::Shards)
+    for (const UOp& part : n->src()) add_assigned_buffers(part.get(), out);
+}
+
+Buffers assigned_buffers(std::span<const UOp> roots) {
+  Buffers out;
   for (const ir::Node* n : ir::toposort(roots)) {
-    if (n->op == Op::Assign) out.insert(assigned_buffer(n));
+    if (n->op == Op::Assign) add_assigned_buffers(n, out);
   }
   return out;
 }
@@ -67,10 +75,10 @@ UOp side_by_side(const UOp& sink) {
   return ir::make(Op::Contiguous, sink->dtype, {ir::reshape(value, rows)}, sink->arg);
 }
 
-// What a tensor asks the scheduler for.
-UOp sink_of(const TensorImpl& t) {
-  if (!t.uop->device || !ir::is_movement(t.uop->op)) return detail::placed(t.uop, t.device);
-  return ir::make(Op::Contiguous, t.uop->dtype, {t.uop});
+// Nothing but memory, in whatever shape.
+bool is_memory(UOp u) {
+  while (u->op == Op::Reshape || u->op == Op::Detach) u = u->src(0);
+  return realized(u);
 }
 
 // Memory of an assignment may have been more than the tensor.
@@ -118,14 +126,13 @@ void Realization::add_old_versions(const Overwritten& overwritten, const TensorI
   std::vector<Ref<TensorImpl>> readers;
   const auto visit = [&](TensorImpl& t) {
     if (&t == writer || !t.uop->device || seen_.count(t.uop.get())) return;
-    if (realized(t.uop) ? overwritten(assigned_buffer(t.uop.get())) : reads_any(t.uop, overwritten))
-      readers.emplace_back(&t);
+    if (reads_any(t.uop, overwritten)) readers.emplace_back(&t);
   };
   detail::for_each_live([&visit](TensorImpl& t) { visit(t); });
   std::sort(readers.begin(), readers.end(),
             [](const auto& a, const auto& b) { return a->uop->serial < b->uop->serial; });
   for (const auto& t : readers) {
-    if (realized(t->uop)) t->uop = ir::make(Op::Contiguous, t->uop->dtype, {t->uop});
+    if (is_memory(t->uop)) t->uop = ir::make(Op::Contiguous, t->uop->dtype, {t->uop});
     add(*t);
   }
 }
@@ -160,25 +167,25 @@ void Realization::run() {
   const auto assigned = assigned_buffers(roots_);
   if (!assigned.empty())
     add_old_versions([&](const ir::Node* n) { return assigned.count(n) > 0; }, nullptr);
+  detail::PartRoots parts;
+  for (const auto& t : impls_) parts.add(t->uop, t->device);
   std::vector<UOp> sinks;
-  for (const auto& t : impls_) {
-    const UOp sink = sink_of(*t);
+  for (const UOp& sink : parts.roots())
     sinks.push_back(is_row_major(sink->shape) ? sink : side_by_side(sink));
-  }
   // An old version that is read from now on would not be kept.
   if (assigned.empty()) alone_.reset();
   std::vector<std::optional<engine::Extremes>> known;
   for (const UOp& root : roots_) known.push_back(detail::known_extremes(root));
-  const std::vector<Ref<engine::Buffer>> buffers =
-      engine::realize(sinks, detail::bound_variables());
+  std::vector<Ref<engine::Buffer>> buffers;
+  if (!sinks.empty()) buffers = engine::realize(sinks, detail::bound_variables());
   ir::UOpMap<UOp> map;
-  for (size_t i = 0; i < buffers.size(); i++) {
-    UOp memory = ir::reshape(ir::buffer(buffers[i]), roots_[i]->shape);
+  for (size_t i = 0; i < roots_.size(); i++) {
+    UOp memory = parts.memory(i, buffers);
+    if (const Ref<engine::Buffer> b = detail::buffer_of(memory)) tell_known(*b, known[i]);
     if (roots_[i]->device)
       map.emplace(roots_[i], std::move(memory));
     else
       numbers_[roots_[i]][impls_[i]->device] = std::move(memory);
-    tell_known(*buffers[i], known[i]);
   }
   if (!alone_) alone_.emplace();
   substitute_everywhere(map);
@@ -189,7 +196,7 @@ void Realization::run() {
 
 // It may be asked to move elsewhere between the two, for an assignment to what shares its memory.
 Ref<engine::Buffer> detail::memory_of(const Tensor& t) {
-  Tensor wanted(t);
+  Tensor wanted = readable(t);
   for (;;) {
     if (const Ref<engine::Buffer> b = buffer_of(wanted.realize())) return b;
   }
@@ -216,6 +223,10 @@ detail::BoundVariables::~BoundVariables() { variables_of_thread = std::move(befo
 UOp detail::assign_target(const Tensor& t) {
   UOp base = uop(t);
   while (base->op == Op::Reshape || base->op == Op::Detach) base = base->src(0);
+  // In another shape what devices hold may be parts of no axis.
+  if (base->op == Op::Shards && base->shape == uop(t)->shape) return base;
+  if (base->op == Op::Assign && ir::is_group(*base->device) && !(base->shape == uop(t)->shape))
+    return {};
   if (base->op != Op::Buffer && base->op != Op::Assign) return {};
   return ir::reshape(base, uop(t)->shape);
 }
@@ -224,6 +235,7 @@ UOp detail::assign_target(const Tensor& t) {
 void detail::make_writable(const char* what, Tensor& t) {
   UOp base = uop(t);
   while (base->op == Op::Assign) base = base->src(0);
+  if (base->op == Op::Shards) return;  // memory of their own, always
   const Ref<engine::Buffer> b = buffer_of(base);
   if (b && b->mapped()) {
     {
@@ -325,7 +337,8 @@ void detail::store(Tensor& to, const Tensor& value) {
     fail<InvalidArgument>("assign: value is {}, tensor is {}: cast() it", name(value.dtype()),
                           name(to.dtype()));
   if (value.device() != to.device())
-    fail<InvalidArgument>("assign: value is on {}, tensor on {}", value.device(), to.device());
+    fail<InvalidArgument>("assign: value is on {}, tensor on {}: shard_like() or to() moves it",
+                          value.device(), to.device());
   assign_to_memory(to, value, {});
 }
 
@@ -357,6 +370,9 @@ void detail::require_host_write(const char* what, const Tensor& t) {
 
 void* Tensor::data_ptr() const {
   detail::require_host_read("data_ptr", *this);
+  if (ir::is_group(device()))
+    fail<InvalidArgument>("data_ptr: the tensor is on {}: to(\"CPU\") it, or copy_to() host memory",
+                          device());
   engine::Device& on = *engine::Device::get(device());
   if (!hcq::reaches_host(on.hcq()))
     fail<InvalidArgument>("data_ptr: the tensor is on {}: to(\"CPU\") it, or copy_to() host memory",
@@ -387,10 +403,12 @@ void Tensor::copy_from(const void* src, size_t size) {
   detail::make_writable("copy_from", *this);
   {
     Realization realization;
-    const ir::Node* target = assigned_buffer(impl_->uop.get());
-    realization.add_old_versions([&](const ir::Node* n) { return n == target; }, impl());
+    Buffers targets;
+    add_assigned_buffers(impl_->uop.get(), targets);
+    realization.add_old_versions([&](const ir::Node* n) { return targets.contains(n); }, impl());
     realization.run();
   }
+  if (ir::is_group(device())) return detail::write_shards(*this, src);
   const Ref<engine::Buffer> b = detail::buffer_of(*this);
   b->copyin(src);
   detail::note_host_values(*b, src);

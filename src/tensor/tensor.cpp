@@ -4,7 +4,9 @@
 #include <unordered_set>
 
 #include "base/check.h"
+#include "ir/device_group.h"
 #include "tensor/impl.h"
+#include "tensor/shards.h"
 
 namespace tuff {
 
@@ -152,8 +154,9 @@ Sizes broadcast_sizes(const char* what, const Sizes& a, const Sizes& b) {
 void require_same_device(const char* what, const Tensor& a, const Tensor& b) {
   uop(a), uop(b);
   if (a.device() != b.device()) {
-    fail<InvalidArgument>("{}: tensors are on {} and {}: move one with to(device)", what,
-                          a.device(), b.device());
+    const bool groups = ir::is_group(a.device()) || ir::is_group(b.device());
+    fail<InvalidArgument>("{}: tensors are on {} and {}: move one with {}", what, a.device(),
+                          b.device(), groups ? "shard_like(the other)" : "to(device)");
   }
 }
 
@@ -247,8 +250,8 @@ void Tensor::set_grad(const Tensor& g) {
   impl_->grad = g.impl_ ? Ref<TensorImpl>(g.impl_) : Ref<TensorImpl>();
 }
 bool Tensor::is_realized() const {
-  const Ref<engine::Buffer> b = detail::buffer_of(*this);
-  return b && !b->deferred();
+  if (const Ref<engine::Buffer> b = detail::buffer_of(*this)) return !b->deferred();
+  return !detail::buffers_of_shards(uop(*this)).empty();
 }
 
 void Tensor::check_count(size_t given, const Sizes& sizes) {

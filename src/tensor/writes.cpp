@@ -5,6 +5,7 @@
 #include "engine/realize/capture.h"
 #include "tensor/guards.h"
 #include "tensor/impl.h"
+#include "tensor/shards.h"
 
 namespace tuff {
 
@@ -60,25 +61,20 @@ Tensor& TensorWrites::fill_(Number value) {
 }
 Tensor& TensorWrites::zero_() { return fill_(0); }
 Tensor& TensorWrites::copy_(const Tensor& source) {
-  const Tensor here = source.to(self(this).device()).cast(self(this).dtype());
+  const Tensor here = detail::on_devices_of(source, self(this)).cast(self(this).dtype());
   return overwrite("copy_", self(this), apart(here, source));
 }
 Tensor& TensorWrites::masked_fill_(const Tensor& mask, Number value) {
   return overwrite("masked_fill_", self(this), self(this).masked_fill(mask, value));
 }
 
-namespace {
-
-// What is behind a tensor, exchanged for what is behind another one.
-void take_place(const Tensor& t, const Tensor& value) {
+void detail::take_place(const Tensor& t, const Tensor& value) {
   ir::UOp before;  // goes when others may build
   const detail::ReplaceGuard alone;
   const ir::UOp after = uop(value);
   before = std::exchange(t.impl()->uop, after);
   t.impl()->device = value.impl()->device;
 }
-
-}  // namespace
 
 void detail::convert(const Tensor& t, DType to, const std::string& device) {
   Tensor value = t.detach().to(device).cast(to);
@@ -97,7 +93,7 @@ Tensor& TensorWrites::to_(const std::string& device) {
   if (x.requires_grad() || x.grad().defined())
     detail::convert(x, x.dtype(), device);
   else if (const Tensor there = x.to(device); there.device() != x.device())
-    take_place(x, there);
+    detail::take_place(x, there);
   return x;
 }
 

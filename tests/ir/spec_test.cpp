@@ -325,6 +325,11 @@ UOp structural_sample(Op op, Floor floor) {
     case Op::Assign: return make(op, DType::F32, {memory(0), memory(1)});
     case Op::Scatter:
       return scatter(memory(0), memory(1), cast(memory(2), DType::I32), {Op::Add, 0});
+    case Op::Shards: {  // a part is on a device
+      const UOp on = make(Op::Contiguous, DType::F32, {memory()}, Placement{{"CPU"}});
+      const UOp other = make(Op::Copy, DType::F32, {on}, Placement{{"CPU:1"}});
+      return make(op, DType::F32, {on, other}, int64_t{0});
+    }
     case Op::Sink: return sink(std::vector<UOp>{memory()});
     case Op::Index: return index(memory(), at);
     case Op::Load: return make(op, DType::F32, {index(memory(), at)});

@@ -11,11 +11,11 @@ FOLDER = pathlib.Path(sys.argv[1])
 BASES = {"TensorMath": "Tensor", "TensorViews": "Tensor", "TensorProducts": "Tensor", "TensorLinalg": "Tensor",
          "TensorStatistics": "Tensor",
          "TensorScatter": "Tensor", "TensorSorting": "Tensor", "TensorWindows": "Tensor", "TensorWrites": "Tensor",
-         "TensorRandom": "Tensor"}
+         "TensorRandom": "Tensor", "TensorShards": "Tensor"}
 HEADERS = {"tensor.h": tuff, "tensor_math.h": tuff, "tensor_views.h": tuff, "tensor_products.h": tuff,
            "tensor_linalg.h": tuff, "linalg.h": tuff.linalg,
            "tensor_statistics.h": tuff, "tensor_scatter.h": tuff, "tensor_sorting.h": tuff, "tensor_windows.h": tuff,
-           "tensor_writes.h": tuff, "tensor_random.h": tuff, "fft.h": tuff.fft, "jit.h": tuff, "io.h": tuff, "dtype.h": tuff,
+           "tensor_writes.h": tuff, "tensor_shards.h": tuff, "tensor_random.h": tuff, "fft.h": tuff.fft, "jit.h": tuff, "io.h": tuff, "dtype.h": tuff,
            "autograd.h": tuff.autograd, "autocast.h": tuff.amp,
            "module.h": tuff.nn, "layers.h": tuff.nn, "window_layers.h": tuff.nn, "recurrent.h": tuff.nn, "transformer.h": tuff.nn,
            "optimizer.h": tuff.optim, "optim.h": tuff.optim, "schedules.h": tuff.optim}

@@ -249,6 +249,21 @@ const std::vector<Wrong> kLater = {
 
 #define TUFF_UNDEFINED(...) \
   {#__VA_ARGS__, "InvalidArgument", "undefined", [] { Tensor().__VA_ARGS__; }}
+const std::vector<Wrong> kShards = {
+    {"shard", "ShapeError", "axis 0 of (5,) has 5 elements, which 2 devices do not divide",
+     [] { floats({5}).shard({"CPU", "CPU:1"}, 0); }},
+    {"shard devices", "InvalidArgument", "CPU is named twice in CPU,CPU",
+     [] { floats({4}).shard({"CPU", "CPU:0"}, 0); }},
+    {"shard none", "InvalidArgument", "no devices", [] { floats({4}).shard({}); }},
+    {"shard_", "IndexError", "axis 1 is outside",
+     [] { floats({4}).shard_({"CPU", "CPU:1"}, 1); }},
+    {"shard_like", "ShapeError", "in parts of axis 1, which (4,) does not have",
+     [] { floats({4}).shard_like(floats({4, 2}).shard({"CPU", "CPU:1"}, 1)); }},
+    TUFF_UNDEFINED(shard_axis()),
+    {"all_reduce", "InvalidArgument", "\"xor\" is none of sum, mean, max, min, prod",
+     [] { floats({4}).all_reduce("xor"); }},
+};
+
 const std::vector<Wrong> kScatter = {
     {"scatter", "ShapeError", "index (2,) and source (2, 2) have other ranks",
      [] { floats({2, 2}).scatter(0, ints({2}), floats({2, 2})); }},
@@ -424,7 +439,7 @@ std::vector<const Wrong*> wrong_rows_of_parts() {
   std::vector<const Wrong*> out;
   for (const std::vector<Wrong>* t :
        {&parts::kLinalg, &parts::kMath, &parts::kViews, &parts::kStatistics, &parts::kSorting,
-        &parts::kLater, &parts::kScatter, &parts::kUndefined}) {
+        &parts::kLater, &parts::kScatter, &parts::kShards, &parts::kUndefined}) {
     for (const Wrong& w : *t) out.push_back(&w);
   }
   return out;

@@ -65,7 +65,7 @@ std::set<std::string> public_functions(const std::string& path) {
 std::set<std::string> public_functions() {
   std::set<std::string> names;
   for (const char* part : {"", "_math", "_views", "_products", "_linalg", "_random", "_statistics",
-                           "_scatter", "_sorting", "_windows", "_writes"})
+                           "_scatter", "_shards", "_sorting", "_windows", "_writes"})
     names.merge(public_functions("include/tuff/tensor" + std::string(part) + ".h"));
   return names;
 }
@@ -98,6 +98,7 @@ TEST(TensorErrors, EveryPublicFunctionIsCalledByATestOfValues) {
         "tests/tensor/draws_test.cpp",
         "apps/check/functions_sorting.cpp", "tests/tensor/sorting_test.cpp",
         "apps/check/functions_scatter.cpp", "tests/tensor/scatter_test.cpp",
+        "tests/tensor/shards_test.cpp",
         "tests/tensor/reference.cpp", "tests/tensor/writes_test.cpp",
             "tests/tensor/elementary_test.cpp",
         "tests/tensor/state_test.cpp", "tests/tensor/conformance_test.cpp",

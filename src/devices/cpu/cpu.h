@@ -24,7 +24,8 @@ CpuApi& cpu_api(hcq::Device& device);
 
 // One row; not usable, with the remedy, where no C compiler is found.
 std::vector<Candidate> cpu_probe();
-// selector: "" or "0". Works without a C compiler too: loading objects needs none.
+// selector: "" or "0" for CPU; "1" to "3" for more of the same machine, with queues and memory of
+// their own, which no probe lists. Works without a C compiler too: loading objects needs none.
 std::unique_ptr<hcq::Device> cpu_open(const std::string& selector);
 
 }  // namespace tuff::devices

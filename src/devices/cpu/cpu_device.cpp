@@ -13,9 +13,11 @@ namespace {
 using namespace hcq;
 
 constexpr const char* kName = "CPU";
+// Devices of one machine: each has a queue, threads and memory of its own, as those of a group do.
+constexpr int kMostDevices = 4;
 
-DeviceInfo describe() {
-  return {.name = kName,
+DeviceInfo describe(const std::string& name = kName) {
+  return {.name = name,
           .description = os::cpu_identity(),
           .driver = "tuff",
           .memory_bytes = os::physical_memory_bytes(),
@@ -25,8 +27,10 @@ DeviceInfo describe() {
 
 class CpuDevice final : public Device, private Adoption {
  public:
-  CpuDevice()
-      : info_(describe()), target_(cpu_target(kName)), queue_(*this, api_, cpu_thread_count()) {}
+  explicit CpuDevice(const std::string& name)
+      : info_(describe(name)),
+        target_(cpu_target(kName)),
+        queue_(*this, api_, cpu_thread_count()) {}
   ~CpuDevice() override {
     try {
       queue_.wait_idle();
@@ -108,9 +112,13 @@ std::vector<Candidate> cpu_probe() {
 }
 
 std::unique_ptr<hcq::Device> cpu_open(const std::string& selector) {
-  if (!selector.empty() && selector != "0")
-    fail<InvalidArgument>("CPU:{}: there is one CPU device, CPU", selector);
-  return std::make_unique<CpuDevice>();
+  if (selector.empty() || selector == "0") return std::make_unique<CpuDevice>(kName);
+  const bool more = selector.size() == 1 && selector[0] > '0' && selector[0] < '0' + kMostDevices;
+  if (!more)
+    fail<InvalidArgument>(
+        "CPU:{}: there is one CPU device, CPU, and for tensors on several devices CPU:1 to CPU:{}",
+        selector, kMostDevices - 1);
+  return std::make_unique<CpuDevice>(fmt::format("{}:{}", kName, selector));
 }
 
 CpuApi& cpu_api(hcq::Device& device) {

@@ -68,7 +68,9 @@ TEST_F(Cpu, ProbeNamesTheRemedy) {
   Candidate c = cpu_probe()[0];
   EXPECT_FALSE(c.usable);
   EXPECT_NE(c.reason.find("install clang"), std::string::npos);
-  EXPECT_THROW(cpu_open("3"), InvalidArgument);
+  EXPECT_EQ(cpu_open("3")->name(), "CPU:3");
+  for (const char* selector : {"4", "-1", "11", "x"})
+    EXPECT_THROW(cpu_open(selector), InvalidArgument);
 }
 
 #if !defined(__SANITIZE_ADDRESS__)
