@@ -9,6 +9,8 @@
 #include "check/expectation.h"
 #include "check/random_values.h"
 #include "check/suite.h"
+#include "ir/loop.h"
+#include "ir/rule.h"
 #include "ir/walk.h"
 
 namespace tuff::check {
@@ -191,6 +193,7 @@ class Builder {
         {6, [](Builder& b) { return b.options_.assigns ? b.assigned() : UOp(); }},
         {2, [](Builder& b) { return b.gathered(); }},
         {2, [](Builder& b) { return b.scattered(); }},
+        {2, [](Builder& b) { return b.looped(); }},
         {3, [](Builder& b) { return b.product(); }},
         {3, [](Builder& b) { return b.less_row_base(); }},
     };
@@ -415,6 +418,29 @@ class Builder {
     const bool replaces = x->dtype == DType::Bool || maybe(2);
     const Op op = replaces ? Op::Assign : maybe(5) ? Op::Mul : Op::Add;
     return scatter(x, value, index, {op, axis});
+  }
+  // A few steps of a state, a row and something that stays, some with a reduction.
+  UOp looped() {
+    const UOp x = any();
+    if (x->shape.empty() || x->dtype == DType::Bool || !is_constant(x->shape)) return {};
+    const int64_t steps = 1 + pick(4);
+    Shape rows = x->shape;
+    rows.insert(rows.begin(), Dim(steps));
+    const UOp sequence = fitted(cast(any(), x->dtype), rows), other = operand(x);
+    if (!(sequence->shape == rows)) return {};
+    LoopSpec spec{.initial = {x}, .sequences = {sequence}, .steps = steps, .reverse = maybe(2),
+                  .device = options_.device};
+    const UOp state = place_of(x->dtype, x->shape, options_.device),
+              row = place_of(x->dtype, x->shape, options_.device);
+    spec.states = {state};
+    spec.rows = {row};
+    const std::vector<int64_t> last{int64_t(x->shape.size()) - 1};
+    const auto folded = [&](const UOp& u) { return expand(reduce(Op::Max, u, last), x->shape); };
+    const UOp larger = alu(Op::Max, {maybe(2) ? flip(state, last) : state, row});
+    spec.next = {maybe(2) ? alu(Op::Sub, {other, maybe(2) ? folded(larger) : larger})
+                          : alu(Op::Max, {alu(Op::Sub, {folded(row), state}), other})};
+    const UOp all = loop(spec);
+    return maybe(2) ? last_state(all, 0) : states_after(all, 0);
   }
   // A matrix product of x with something of its rows' length.
   UOp product() {

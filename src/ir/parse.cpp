@@ -63,6 +63,7 @@ class Parser {
   Arg arg_and_dtype(Op op);
   Arg word_arg();
   Arg scatter_arg();
+  Arg loop_arg();
   Arg named_arg(std::string_view w);
   Arg storage_arg();
   Arg matrix_arg();
@@ -261,6 +262,7 @@ Arg Parser::named_arg(std::string_view w) {
   }
   if (w == "matrix") return matrix_arg();
   if (w == "by") return scatter_arg();
+  if (w == "steps") return loop_arg();
   if (w == "rule") {  // rules are code: what is read from text has no gradient there
     word("a name");
     return {};
@@ -290,6 +292,30 @@ Arg Parser::scatter_arg() {
   }
   if (named != name(s.named)) error("'{}' is neither any nor once nor all", named);
   return s;
+}
+
+// The body is a text of its own, of a Sink of its places and of the next states.
+Arg Parser::loop_arg() {
+  LoopArg loop{make_ref<LoopBody>()};
+  loop.steps = integer_within(1, INT64_MAX, "steps");
+  const std::string_view way = word("forwards or backwards");
+  if (way != "forwards" && way != "backwards")
+    error("'{}' is neither forwards nor backwards", way);
+  loop.reverse = way == "backwards";
+  expect_word("states");
+  const auto states = size_t(integer_within(1, INT32_MAX, "states"));
+  expect_word("sequences");
+  loop.body->sequences = size_t(integer_within(0, INT32_MAX, "sequences"));
+  expect_word("body");
+  const std::vector<UOp> roots = parse_text(string());
+  const size_t places = roots.size() == 1 ? roots[0]->src_count - states : 0;
+  if (roots.size() != 1 || roots[0]->op != Op::Sink || roots[0]->src_count < states ||
+      places < states + loop.body->sequences)
+    error("a loop's body is a sink of its places and of {} states", states);
+  const auto nodes = roots[0]->src();
+  loop.body->places.assign(nodes.begin(), nodes.begin() + ptrdiff_t(places));
+  loop.body->next.assign(nodes.begin() + ptrdiff_t(places), nodes.end());
+  return loop;
 }
 
 Arg Parser::matrix_arg() {
@@ -436,7 +462,7 @@ constexpr OpTable<ArgForm> kArgForms{{
     {Op::Reduce, {holds<ReduceArg>, "{OP [AXES]}"}},
     {Op::Copy, {holds<Placement>, "{on DEVICE axis N}"}},
     {Op::Scatter, {holds<ScatterArg>, "{by OP axis N any|once|all}"}},
-    {Op::Loop, {[](const Arg&) { return false; }, "a body, which has no text"}},
+    {Op::Loop, {holds<LoopArg>, "{steps N forwards|backwards states N sequences N body TEXT}"}},
     {Op::Flip, {holds<IntVec>, "{[AXES]}"}},
     {Op::Mark, {holds<int64_t>, "{NUMBER}"}},
     {Op::Ruled, {holds<int64_t>, "{NUMBER}"}},

@@ -131,8 +131,11 @@ std::string Listing::arg(const Node& n) const {
       return fmt::format("by {} axis {} {}", name(v.op), v.axis, name(v.named));
     }
     std::string operator()(const LoopArg& v) const {
-      return fmt::format("steps {}{} states {} sequences {}", v.steps, v.reverse ? " reverse" : "",
-                         v.body->next.size(), v.body->sequences);
+      std::vector<UOp> nodes = v.body->places;
+      nodes.insert(nodes.end(), v.body->next.begin(), v.body->next.end());
+      return fmt::format("steps {} {} states {} sequences {} body {}", v.steps,
+                         v.reverse ? "backwards" : "forwards", v.body->next.size(),
+                         v.body->sequences, quoted(to_text(sink(nodes))));
     }
     std::string operator()(const GradientRule* v) const { return fmt::format("rule {}", v->name); }
     std::string operator()(const RangeArg& v) const {
