@@ -124,7 +124,7 @@ class BodyMaker {
       canonical[place] = add_place(place, place->shape);
     }
     body->next = substitute(needed, canonical);
-    return make(Op::Loop, DType::Void, src, LoopArg{body, spec_.steps, spec_.reverse});
+    return make(Op::Loop, DType::Void, src, LoopArg{body, spec_.steps, spec_.reverse, spec_.steps + 1});
   }
 
  private:
@@ -205,7 +205,19 @@ std::span<const UOp> sequences_of(const Node& loop) {
 std::span<const UOp> constants_of(const Node& loop) {
   return loop.src().subspan(1 + arg_of(loop).body->sequences);
 }
-int64_t first_row(const Node& loop) { return arg_of(loop).reverse ? arg_of(loop).steps : 0; }
+int64_t first_row(const Node& loop) {
+  const LoopArg& arg = arg_of(loop);
+  return (arg.reverse ? arg.steps : 0) % arg.rows;
+}
+int64_t last_row(const Node& loop) {
+  const LoopArg& arg = arg_of(loop);
+  return (arg.reverse ? 0 : arg.steps) % arg.rows;
+}
+UOp with_last_states(const UOp& loop) {
+  LoopArg arg = arg_of(*loop);
+  arg.rows = 2;
+  return make(Op::Loop, DType::Void, loop->src(), arg);
+}
 
 std::vector<LoopStep> steps_of(const Node& loop) {
   const LoopArg& arg = arg_of(loop);
@@ -216,8 +228,8 @@ std::vector<LoopStep> steps_of(const Node& loop) {
     const int64_t t = arg.reverse ? arg.steps - 1 - i : i;
     LoopStep step;
     for (const int64_t offset : at.offsets) {
-      step.reads.push_back((t + arg.reverse) * at.row + offset);
-      step.stores.push_back((t + !arg.reverse) * at.row + offset);
+      step.reads.push_back((t + arg.reverse) % arg.rows * at.row + offset);
+      step.stores.push_back((t + !arg.reverse) % arg.rows * at.row + offset);
     }
     for (const UOp& s : sequences_of(loop)) step.reads.push_back(t * s->shape[1].value());
     step.reads.resize(body.places.size(), 0);
@@ -229,8 +241,7 @@ std::vector<LoopStep> steps_of(const Node& loop) {
 UOp states_before(const UOp& loop, size_t k) { return read_by_steps(loop, loop, k); }
 UOp states_after(const UOp& loop, size_t k) { return stored_by_steps(loop, loop, k); }
 UOp last_state(const UOp& loop, size_t k) {
-  const int64_t row = arg_of(*loop).steps - first_row(*loop);
-  return reshape(states_of(loop, loop, k, row, 1), state_shape(*loop, k));
+  return reshape(states_of(loop, loop, k, last_row(*loop), 1), state_shape(*loop, k));
 }
 
 LoopArg on_device(const LoopArg& arg, const std::string& device) {
@@ -251,7 +262,7 @@ LoopArg on_device(const LoopArg& arg, const std::string& device) {
   body->places.assign(nodes.begin(), nodes.begin() + places);
   body->next.assign(nodes.begin() + places, nodes.end());
   body->sequences = arg.body->sequences;
-  return {body, arg.steps, arg.reverse};
+  return {body, arg.steps, arg.reverse, arg.rows};
 }
 
 namespace {
@@ -312,7 +323,7 @@ std::vector<UOp> loop_gradients(const UOp& u, const UOp& g) {
 
   LoopSpec back{.states = adjoints, .steps = arg.steps, .reverse = !arg.reverse,
                 .device = device_of(u)};
-  const int64_t last = arg.steps - first_row(*u);
+  const int64_t last = last_row(*u);
   UOpMap<UOp> of_all;  // for all steps
   for (size_t k = 0; k < states; k++) {
     const Shape& shape = places[k]->shape;

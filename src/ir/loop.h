@@ -41,8 +41,11 @@ struct LoopLayout {
 LoopLayout layout_of(const Node& loop);
 std::span<const UOp> sequences_of(const Node& loop);
 std::span<const UOp> constants_of(const Node& loop);
-// The row that the first step reads.
+// Where in memory the first step reads, and the last one stores.
 int64_t first_row(const Node& loop);
+int64_t last_row(const Node& loop);
+// The loop with memory for the last states alone: two rows in turn.
+UOp with_last_states(const UOp& loop);
 
 // What a step reads and stores, as first elements: of the result for states, of their sources for
 // all other places.

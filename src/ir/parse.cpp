@@ -296,12 +296,14 @@ Arg Parser::scatter_arg() {
 
 // The body is a text of its own, of a Sink of its places and of the next states.
 Arg Parser::loop_arg() {
-  LoopArg loop{make_ref<LoopBody>()};
+  LoopArg loop{.body = make_ref<LoopBody>()};
   loop.steps = integer_within(1, INT64_MAX, "steps");
   const std::string_view way = word("forwards or backwards");
   if (way != "forwards" && way != "backwards")
     error("'{}' is neither forwards nor backwards", way);
   loop.reverse = way == "backwards";
+  expect_word("rows");
+  loop.rows = integer_within(2, INT64_MAX, "rows");
   expect_word("states");
   const auto states = size_t(integer_within(1, INT32_MAX, "states"));
   expect_word("sequences");
@@ -462,7 +464,7 @@ constexpr OpTable<ArgForm> kArgForms{{
     {Op::Reduce, {holds<ReduceArg>, "{OP [AXES]}"}},
     {Op::Copy, {holds<Placement>, "{on DEVICE axis N}"}},
     {Op::Scatter, {holds<ScatterArg>, "{by OP axis N any|once|all}"}},
-    {Op::Loop, {holds<LoopArg>, "{steps N forwards|backwards states N sequences N body TEXT}"}},
+    {Op::Loop, {holds<LoopArg>, "{steps N forwards|backwards rows N states N sequences N body TEXT}"}},
     {Op::Flip, {holds<IntVec>, "{[AXES]}"}},
     {Op::Mark, {holds<int64_t>, "{NUMBER}"}},
     {Op::Ruled, {holds<int64_t>, "{NUMBER}"}},

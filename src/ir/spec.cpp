@@ -59,6 +59,8 @@ const char* loop_fault(const Node& n) {
   const auto* arg = std::get_if<LoopArg>(&n.arg);
   if (!arg || n.src_count != arg->body->places.size() - arg->body->next.size() + 1)
     return "a Loop takes (initial states, sequence..., constant...)";
+  if (arg->rows != 2 && arg->rows != arg->steps + 1)
+    return "a Loop keeps all states or the last ones";
   for (size_t k = 0; k < arg->body->next.size(); k++)
     if (!(arg->body->next[k]->shape == arg->body->places[k]->shape))
       return "a Loop's state has another shape after a step";

@@ -133,8 +133,8 @@ std::string Listing::arg(const Node& n) const {
     std::string operator()(const LoopArg& v) const {
       std::vector<UOp> nodes = v.body->places;
       nodes.insert(nodes.end(), v.body->next.begin(), v.body->next.end());
-      return fmt::format("steps {} {} states {} sequences {} body {}", v.steps,
-                         v.reverse ? "backwards" : "forwards", v.body->next.size(),
+      return fmt::format("steps {} {} rows {} states {} sequences {} body {}", v.steps,
+                         v.reverse ? "backwards" : "forwards", v.rows, v.body->next.size(),
                          v.body->sequences, quoted(to_text(sink(nodes))));
     }
     std::string operator()(const GradientRule* v) const { return fmt::format("rule {}", v->name); }

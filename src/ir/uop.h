@@ -153,9 +153,11 @@ struct LoopArg {
   Ref<LoopBody> body;
   int64_t steps = 0;
   bool reverse = false;
+  int64_t rows = steps + 1;  // of states in memory; row r is at r % rows
   bool operator==(const LoopArg& o) const {
-    return steps == o.steps && reverse == o.reverse && body->sequences == o.body->sequences &&
-           body->places == o.body->places && body->next == o.body->next;
+    return steps == o.steps && reverse == o.reverse && rows == o.rows &&
+           body->sequences == o.body->sequences && body->places == o.body->places &&
+           body->next == o.body->next;
   }
 };
 // Who gives a Detach of several sources its gradient (gradient.h). There is one object per rule.

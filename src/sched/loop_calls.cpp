@@ -42,59 +42,66 @@ class Unroller {
   }
 
  private:
-  // What a step's slot is in the loop's schedule: an element of a row, or all of a slot.
-  struct Place {
-    uint32_t slot = 0;
-    int64_t begin = 0, stride = 0;  // elements; stride 0: the same in every step
-    int64_t count = 0;
-    DType dtype = DType::Void;
-  };
-
   void unroll(const Call& c) {
     const Node& loop = *c.ast;
-    const LoopArg& arg = loop.get<LoopArg>();
-    const LoopBody& body = *arg.body;
-    const std::string& device = c.device;
+    const LoopBody& body = *loop.get<LoopArg>().body;
     // As a graph of memory.
     std::vector<UOp> buffers, sinks;
     UOpMap<UOp> memory;
     for (const UOp& place : body.places) {
       const int64_t count = element_count(place->shape);
-      buffers.push_back(buffer(make_ref<Storage>(device, place->dtype, count)));
+      buffers.push_back(buffer(make_ref<Storage>(c.device, place->dtype, count)));
       memory[place] = reshape(buffers.back(), place->shape);
     }
     for (const UOp& u : substitute(body.next, memory))
-      sinks.push_back(make(Op::Contiguous, u->dtype, {u}, Placement{{device}}));
+      sinks.push_back(make(Op::Contiguous, u->dtype, {u}, Placement{{c.device}}));
     const Schedule step = form_(sinks, buffers);
 
-    const std::vector<Place> places = places_of(c, step);
-    const auto& [offsets, row] = layout_of(loop);
-    copy_initial(c, first_row(loop) * row, row);
+    const int64_t row = layout_of(loop).row;
+    copy(c.device, part({c.args[0], first_row(loop) * row, row, loop.dtype}), c.args[1]);
     std::vector<uint32_t> temporaries(step.buffers.size(), UINT32_MAX);
-    std::map<uint32_t, uint32_t> parts;  // of this step: the step's slot -> ours
-    for (int64_t i = 0; i < arg.steps; i++) {
-      const int64_t t = arg.reverse ? arg.steps - 1 - i : i;
-      parts.clear();
-      const auto own = [&](uint32_t slot) {
-        const BufferSlot& b = step.buffers[slot];
-        if (b.origin == BufferOrigin::Temp) return own_slot(b, temporaries[slot]);
-        if (const auto it = parts.find(slot); it != parts.end()) return it->second;
-        uint32_t fresh = UINT32_MAX;
-        return parts[slot] = b.origin == BufferOrigin::Part ? own_slot(b, fresh)
-                                                            : part(places[slot], t);
-      };
-      for (Call call : step.calls) {
-        for (uint32_t& slot : call.args) slot = own(slot);
-        s_.calls.push_back(std::move(call));
+    for (const LoopStep& at : steps_of(loop)) add_step(c, step, at, temporaries);
+  }
+
+  // Temporaries are those of all steps.
+  void add_step(const Call& c, const Schedule& step, const LoopStep& at,
+                std::vector<uint32_t>& temporaries) {
+    std::map<uint32_t, uint32_t> own_slots;  // of this step
+    const auto own = [&](uint32_t slot) {
+      const BufferSlot& b = step.buffers[slot];
+      if (b.origin == BufferOrigin::Temp) {
+        if (temporaries[slot] == UINT32_MAX) temporaries[slot] = add_slot(b);
+        return temporaries[slot];
       }
-      for (size_t k = 0; k < step.sink_slots.size(); k++) {
-        const BufferSlot& b = step.buffers[step.sink_slots[k]];
-        if (b.index == k) continue;  // else it is what another state is too
-        Place to = places[step.sink_slots[k]];
-        to.begin += offsets[k] - offsets[b.index];
-        copy(device, part(to, t), own(step.sink_slots[k]));
-      }
+      const auto [it, fresh] = own_slots.try_emplace(slot, 0);
+      if (fresh) it->second = b.origin == BufferOrigin::Part ? add_slot(b) : slot_of(c, b, at);
+      return it->second;
+    };
+    for (Call call : step.calls) {
+      for (uint32_t& slot : call.args) slot = own(slot);
+      s_.calls.push_back(std::move(call));
     }
+    for (size_t k = 0; k < step.sink_slots.size(); k++) {
+      const BufferSlot& b = step.buffers[step.sink_slots[k]];
+      if (b.index == k) continue;  // else it is what another state is too
+      const Place to{c.args[0], at.stores[k], b.count, b.dtype};
+      copy(c.device, part(to), own(step.sink_slots[k]));
+    }
+  }
+
+  // Of a state or of what is around the loop.
+  uint32_t slot_of(const Call& c, const BufferSlot& b, const LoopStep& at) {
+    const Node& loop = *c.ast;
+    const size_t states = at.stores.size();
+    if (b.origin == BufferOrigin::Output)
+      return part({c.args[0], at.stores[b.index], b.count, b.dtype});
+    if (b.index < states) return part({c.args[0], at.reads[b.index], b.count, b.dtype});
+    const size_t source = b.index - states + 1;
+    if (source > sequences_of(loop).size()) return c.args[source + 1];
+    const UOp& sequence = loop.src(source);
+    const LoopRows rows = loop_rows(sequence);
+    const int64_t t = at.reads[b.index] / sequence->shape[1].value();
+    return part({c.args[source + 1], rows.begin + t * rows.stride, b.count, b.dtype});
   }
 
   void copy(const std::string& device, uint32_t to, uint32_t from) {
@@ -105,65 +112,29 @@ class Unroller {
     s_.calls.push_back(std::move(c));
   }
 
-  // By the step's slots; temporaries have none.
-  std::vector<Place> places_of(const Call& c, const Schedule& step) const {
-    const Node& loop = *c.ast;
-    const LoopArg& arg = loop.get<LoopArg>();
-    const LoopBody& body = *arg.body;
-    const LoopLayout at = layout_of(loop);
-    const auto states = body.next.size();
-    std::vector<Place> out(step.buffers.size());
-    for (size_t slot = 0; slot < step.buffers.size(); slot++) {
-      const BufferSlot& b = step.buffers[slot];
-      Place& p = out[slot];
-      p.count = b.count;
-      p.dtype = b.dtype;
-      const bool stored = b.origin == BufferOrigin::Output;
-      if (b.origin != BufferOrigin::Input && !stored) continue;
-      if (stored || b.index < states) {
-        const bool behind = stored != arg.reverse;  // the row with the larger number
-        p.slot = c.args[0];
-        p.begin = at.offsets[b.index] + (behind ? at.row : 0);
-        p.stride = at.row;
-      } else {
-        const size_t source = b.index - states + 1;
-        p.slot = c.args[source + 1];
-        if (source <= body.sequences) {
-          const LoopRows rows = loop_rows(loop.src(source));
-          p.begin = rows.begin;
-          p.stride = rows.stride;
-        }
-      }
-    }
-    return out;
-  }
-
-  void copy_initial(const Call& c, int64_t begin, int64_t row) {
-    const Place to{c.args[0], begin, row, row, s_.buffers[c.args[0]].dtype};
-    copy(c.device, part(to, 0), c.args[1]);
-  }
-
-  uint32_t own_slot(const BufferSlot& of, uint32_t& slot) {
-    if (slot != UINT32_MAX) return slot;
+  uint32_t add_slot(const BufferSlot& of) {
     s_.buffers.push_back(of);
-    return slot = uint32_t(s_.buffers.size() - 1);
+    return uint32_t(s_.buffers.size() - 1);
   }
 
-  uint32_t part(const Place& p, int64_t t) {
-    if (p.stride == 0) return p.slot;
-    const int64_t begin = p.begin + t * p.stride;
-    const auto [it, fresh] =
-        parts_.try_emplace({p.slot, begin, p.count}, uint32_t(s_.buffers.size()));
+  struct Place {
+    uint32_t slot = 0;
+    int64_t begin = 0, count = 0;  // elements
+    DType dtype = DType::Void;
+  };
+  uint32_t part(const Place& p) {
+    const auto [it, fresh] = parts_.try_emplace({p.slot, p.begin, p.count}, 0);
     if (!fresh) return it->second;
-    s_.buffers.push_back(BufferSlot{.dtype = p.dtype,
-                                    .count = p.count,
-                                    .device = s_.buffers[p.slot].device,
-                                    .origin = BufferOrigin::Part});
+    const std::string device = s_.buffers[p.slot].device;
+    it->second = add_slot(BufferSlot{.dtype = p.dtype,
+                                     .count = p.count,
+                                     .device = device,
+                                     .origin = BufferOrigin::Part});
     Call view;
     view.kind = CallKind::View;
-    view.device = s_.buffers[p.slot].device;
+    view.device = device;
     view.args = {it->second, p.slot};
-    view.byte_offset = uint64_t(begin) * size_bytes(p.dtype);
+    view.byte_offset = uint64_t(p.begin) * size_bytes(p.dtype);
     s_.calls.push_back(std::move(view));
     return it->second;
   }

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/loop.h"
 #include "ir/rule.h"
 #include "ir/scalar_eval.h"
 #include "ir/walk.h"
@@ -74,6 +75,7 @@ class Preparer {
       for (const UOp& s : n->src()) users_[s.get()]++;
     }
     for (const UOp& s : sinks) sinks_.insert(s.get()), users_[s.get()]++;
+    find_last_states();
     for (const auto& [storage, last] : last_version_) find_parts(last);
   }
 
@@ -104,6 +106,28 @@ class Preparer {
     parts_.insert(versions.begin(), versions.end());
   }
 
+  // Loops of which nothing is read but the last states have no memory for those before.
+  void find_last_states() {
+    std::unordered_set<const Node*> kept(sinks_.begin(), sinks_.end());
+    for (const Node* n : nodes_)
+      for (const UOp& s : n->src())
+        if (s->op == Op::Loop && !reads_last_state(*n, *s)) kept.insert(s.get());
+    for (const Node* n : nodes_)
+      if (n->op == Op::Loop && !kept.count(n)) last_alone_.insert(n);
+  }
+  static bool reads_last_state(const Node& n, const Node& loop) {
+    if (n.op != Op::Shrink) return false;
+    const DimPair& rows = n.get<Pairs>()[0];
+    return rows.a == last_row(loop) && rows.b == last_row(loop) + 1;
+  }
+  UOp rewrite_shrink(const Node* n, std::span<const UOp> src) const {
+    if (!last_alone_.count(n->src(0).get())) return with_src(UOp(n), src);
+    Pairs part = n->get<Pairs>();
+    const int64_t row = last_row(*src[0]);
+    part[0] = {Dim(row), Dim(row + 1)};
+    return shrink(src[0], part);
+  }
+
   // Where no element is read (a sum over nothing) a constant is left, which knows no device: what
   // has to be stored still goes where it belongs.
   UOp keep_device(const Node& n, const UOp& to) const {
@@ -122,6 +146,11 @@ class Preparer {
       case Op::Pad:
         if (element_count(src[0]->shape) == 0) return filled(Scalar::of_int(n->dtype, 0), n->shape);
         return with_src(UOp(n), src);
+      case Op::Shrink: return rewrite_shrink(n, src);
+      case Op::Loop: {
+        const UOp u = with_src(UOp(n), src);
+        return last_alone_.count(n) ? with_last_states(u) : u;
+      }
       case Op::Reduce: return rewrite_reduce(n, src);
       case Op::Scatter:
         return element_count(src[1]->shape) == 0 ? src[0] : rewrite_scatter(with_src(UOp(n), src));
@@ -277,6 +306,7 @@ class Preparer {
   std::vector<const Node*> nodes_;
   std::unordered_map<const Storage*, const Node*> last_version_;
   std::unordered_set<const Node*> sinks_, readers_;  // readers: some Buffer is below
+  std::unordered_set<const Node*> last_alone_;  // Loops of which the last states are read
   std::unordered_set<const Node*> parts_;            // Assigns that store a part of memory
   std::unordered_map<const Node*, int> users_;
   std::unordered_map<const Node*, UOp> mapped_;

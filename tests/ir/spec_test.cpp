@@ -86,12 +86,13 @@ UOp rule(std::initializer_list<UOp> src, IntVec arg) {
 }
 
 // 3 steps of a state like `place`.
-UOp loop_of(const UOp& next, std::initializer_list<UOp> src, std::vector<UOp> places) {
+UOp loop_of(const UOp& next, std::initializer_list<UOp> src, std::vector<UOp> places,
+            int64_t rows = 4) {
   auto body = make_ref<LoopBody>();
   body->sequences = src.size() - 1;
   body->places = std::move(places);
   body->next = {next};
-  return make(Op::Loop, DType::F32, src, LoopArg{body, 3});
+  return make(Op::Loop, DType::F32, src, LoopArg{body, 3, false, rows});
 }
 
 std::vector<Illegal> illegal_tensor_graphs() {
@@ -122,6 +123,8 @@ std::vector<Illegal> illegal_tensor_graphs() {
        rule({x, x, memory()}, {1, 1, 0, 0})},
       {"a Loop takes (initial states, sequence..., constant...)", kFloorTensor,
        loop_of(memory(0), {memory()}, {memory(0), memory(1)})},
+      {"a Loop keeps all states or the last ones", kFloorTensor,
+       loop_of(memory(0), {memory()}, {memory(0)}, 3)},
       {"a Loop's state has another shape after a step", kFloorTensor,
        loop_of(x, {memory()}, {memory(0)})},
       {"a Loop's sequence has no row for each step", kFloorTensor,

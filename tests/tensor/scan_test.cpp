@@ -9,10 +9,12 @@
 #include <tuff/scan.h>
 #include "base/check.h"
 #include "devices.h"
+#include "engine/device.h"
 #include "engine/stats.h"
 #include "ir/interpret.h"
 #include "ir/loop.h"
 #include "ir/walk.h"
+#include "sched/schedule.h"
 #include "tensor/impl.h"
 
 namespace tuff::test {
@@ -237,6 +239,31 @@ TEST_P(Scan, StepsShareTheirKernels) {
   const int64_t few = compiled(5);
   EXPECT_LE(few, 20);
   EXPECT_LE(compiled(60), few);
+}
+
+// Of the states before the last there is no memory where nothing reads them.
+TEST_P(Scan, LastStatesAlone) {
+  const Tensor h = random({256}, 1).detach().realize();
+  const auto temporaries = [&](bool all) {
+    const Scanned s = scan(
+        [](const Tensors& states, const Tensors&) {
+          const Tensor next = states[0] * 0.5f + 1;
+          return Scanned{{next}, {next}};
+        },
+        {h}, {}, {.steps = 200});
+    const Tensor& result = all ? s.outputs[0] : s.states[0];
+    EXPECT_NEAR(result.amax().item(), 2, 0.01);
+    const detail::BuildGuard section;
+    const ir::UOp sinks[] = {ir::make(ir::Op::Contiguous, DType::F32, {detail::uop(result * 2)})};
+    const auto made = sched::schedule(sinks, [](const std::string& d) -> const Target& {
+      return engine::Device::get(d)->target();
+    });
+    uint64_t bytes = 0;
+    for (const sched::Arena& a : made.schedule->arenas) bytes += a.size_bytes;
+    return bytes;
+  };
+  EXPECT_GE(temporaries(true), 200 * 1024u);
+  EXPECT_LE(temporaries(false), 4 * 1024u);
 }
 
 TEST_P(Scan, IsReplayed) {

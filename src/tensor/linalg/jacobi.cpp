@@ -1,10 +1,13 @@
 // Jacobi's method in parallel (Brent and Luk, 1985): in one step all rows are rotated in pairs,
 // i with n - 1 - i, and then moved on, all but the first, so that n - 1 steps, a sweep, pair each
-// with each. Every step is the same kernels. All sweeps are done: nothing waits for convergence.
+// with each. Steps are those of a loop. All sweeps are done: nothing waits for convergence.
 #include "tensor/linalg/jacobi.h"
 
 #include <algorithm>
 #include <bit>
+#include <functional>
+
+#include <tuff/scan.h>
 
 #include "base/check.h"
 #include "tensor/linalg/qr.h"
@@ -61,21 +64,28 @@ Tensor orthonormal(const Tensor& rows) {
   return (rows * 1.5 - matmul(square, rows) * 0.5).contiguous();
 }
 
+// The sweeps of matrices of n rows, n even.
+Tensors swept(const Tensors& states, int64_t n, const std::function<Tensors(const Tensors&)>& step) {
+  if (states[0].numel().max() == 0) return states;
+  const auto one = [&](const Tensors& s, const Tensors&) { return Scanned{step(s), {}}; };
+  return scan(one, states, {}, {.steps = sweeps_of(n, states[0].dtype()) * (n - 1)}).states;
+}
+
 // ---- symmetric matrices
 
 // The rows of the result are the eigenvectors.
 Tensor vectors_of_symmetric(const Tensor& a) {
   const int64_t given = rows_of(a), n = even(given);
-  Tensor x = padded(a, n, n).contiguous(), v = stored(ones_on_diagonal(a, n, n));
-  for (int64_t step = sweeps_of(n, a.dtype()) * (n - 1); step > 0; step--) {
+  const auto step = [](const Tensors& s) {
+    const Tensor &x = s[0], &v = s[1];
     const Tensor diagonals =
         Tensor::stack({diagonal_of(x), diagonal_of(x.flip({2}))}, 1);
     const Tensor by = rotations(diagonals);
     const Tensor half = rotated_rows(x, by);
     const Tensor both = rotated_rows(half.transpose(1, 2), by);
-    x = moved_on(moved_on(both, 1), 2).contiguous();
-    v = moved_on(rotated_rows(v, by), 1).contiguous();
-  }
+    return Tensors{moved_on(moved_on(both, 1), 2), moved_on(rotated_rows(v, by), 1)};
+  };
+  const Tensor v = swept({padded(a, n, n), ones_on_diagonal(a, n, n)}, n, step)[1];
   return orthonormal(part(v, 0, given, 0, given).contiguous());
 }
 
@@ -137,13 +147,14 @@ Tensor vectors_of(const Tensor& values, const Tensor& vectors, const Tensor& a) 
 // The rows of r (batch, n, n) rotated until they are orthogonal: U of r = Uᵀ (U r).
 Tensor rotation_of_rows(const Tensor& r) {
   const int64_t given = rows_of(r), n = even(given), width = columns_of(r);
-  Tensor s = Tensor::cat({padded(r, n, width), ones_on_diagonal(r, n, n)}, 2).contiguous();
-  for (int64_t step = sweeps_of(n, r.dtype()) * (n - 1); step > 0; step--) {
-    const Tensor x = columns(s, 0, width);
+  const auto step = [&](const Tensors& s) {
+    const Tensor x = columns(s[0], 0, width);
     const Tensor products = Tensor::stack({x, x.flip({1})}, 1) * x.unsqueeze(1);
     const Tensor by = rotations(products.sum({3}).contiguous());
-    s = moved_on(rotated_rows(s, by), 1).contiguous();
-  }
+    return Tensors{moved_on(rotated_rows(s[0], by), 1)};
+  };
+  const Tensor first = Tensor::cat({padded(r, n, width), ones_on_diagonal(r, n, n)}, 2);
+  const Tensor s = swept({first}, n, step)[0];
   return orthonormal(part(s, 0, given, width, given).contiguous());
 }
 
