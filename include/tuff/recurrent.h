@@ -1,5 +1,6 @@
 // Recurrent layers: cells of one step, and RNN, LSTM and GRU over a sequence, which are loops
-// (scan.h): one step is compiled. Lengths are numbers, also inside a Jit.
+// (scan.h): one step is compiled. Lengths are numbers, also inside a Jit; a batch may vary there, and
+// then each step is a part of the graph.
 #pragma once
 
 #include <optional>

@@ -86,8 +86,7 @@ class BodyMaker {
       add_sequence(spec.rows[i], spec.sequences[i]);
       given_.emplace(spec.rows[i], spec.sequences[i]);
     }
-    order_ = toposort(spec.next);
-    for (const Node* n : order_) {
+    for (const Node* n : toposort(spec.next)) {
       uint8_t& d = depends_[n];
       if (d) continue;
       for (const UOp& s : n->src()) d |= depends_.at(s.get());
@@ -185,7 +184,6 @@ class BodyMaker {
   }
 
   const LoopSpec& spec_;
-  std::vector<const Node*> order_;
   std::unordered_map<const Node*, uint8_t> depends_;
   std::vector<std::pair<UOp, UOp>> sequences_, constants_;  // place, value
   UOpMap<UOp> given_, replaced_;

@@ -2,6 +2,7 @@
 // states one per step.
 #include <tuff/recurrent.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include <tuff/scan.h>
@@ -135,8 +136,20 @@ std::pair<Tensor, Recurrent::State> Recurrent::way(const Tensor& x, size_t k, St
     for (size_t i = 0; i < after.size(); i++) after[i] = after[i].cast(before[i].dtype());
     return Scanned{after, {after[0]}};
   };
-  Scanned all = scan(one, state, {gates}, {.reverse = back});
-  return {all.outputs[0], std::move(all.states)};
+  // Loops have extents that are numbers, and elements.
+  const Sizes sizes = state[0].sizes();
+  if (std::ranges::all_of(sizes, &Size::is_number) && state[0].numel().max() > 0) {
+    Scanned all = scan(one, state, {gates}, {.reverse = back});
+    return {all.outputs[0], std::move(all.states)};
+  }
+  const int64_t time = x.size(0);
+  Tensors out(static_cast<size_t>(time));
+  for (int64_t t = 0; t < time; t++) {
+    const int64_t at = back ? time - 1 - t : t;
+    state = one(state, {gates[at]}).states;
+    out[size_t(at)] = state[0];
+  }
+  return {Tensor::stack(out), std::move(state)};
 }
 
 std::pair<Tensor, Recurrent::State> Recurrent::sequence(const Tensor& given,

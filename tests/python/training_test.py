@@ -223,6 +223,14 @@ class Jits(unittest.TestCase):
         results = [f(tuff.full(3, i).realize()) for i in range(6)]
         self.assertEqual([r.tolist()[0] for r in results], [0, 2, 4, 6, 8, 10])
 
+    def test_recurrent_batches_that_vary_or_are_empty(self):
+        layer = tuff.nn.LSTM(4, 6)
+        forward = tuff.jit(lambda x: layer(x)[0], dynamic=[tuff.DynamicAxis(0, 1, "batch", 1, 8)])
+        for batch in (3, 5, 1):
+            x = tuff.tensor(np.random.default_rng(batch).random((5, batch, 4), np.float32))
+            np.testing.assert_allclose(forward(x).numpy(), layer(x)[0].numpy(), rtol=1e-5)
+        self.assertEqual(layer(tuff.zeros([5, 0, 4]))[0].shape, (5, 0, 6))
+
     def test_dynamic_axes(self):
         shapes = []
 
