@@ -139,7 +139,10 @@ Shape derive_shape(Op op, std::span<const UOp> src, const Arg& arg) {
     case Op::Shards: return sharded(src, std::get_if<int64_t>(&arg));
     case Op::Scatter:
       return scattered(src[0]->shape, src[1]->shape, src[2]->shape, std::get<ScatterArg>(arg));
-    case Op::Loop: return {Dim(std::get<LoopArg>(arg).rows), src[0]->shape.at(0)};
+    case Op::Loop:
+      if (src[0]->shape.size() != 1)
+        fail<ShapeError>("loop: the initial states are {}, not a row", to_string(src[0]->shape));
+      return {Dim(std::get<LoopArg>(arg).rows), src[0]->shape[0]};
     case Op::Contiguous:
     case Op::Detach:
     case Op::Mark:

@@ -56,16 +56,22 @@ const char* rule_fault(const Node& n) {
 }
 
 const char* loop_fault(const Node& n) {
-  const auto* arg = std::get_if<LoopArg>(&n.arg);
-  if (!arg || n.src_count != arg->body->places.size() - arg->body->next.size() + 1)
+  const auto& arg = n.get<LoopArg>();  // or its shape would not have been known
+  const LoopBody& body = *arg.body;
+  const size_t states = body.next.size();
+  if (body.places.size() < states + body.sequences ||
+      n.src_count != body.places.size() - states + 1)
     return "a Loop takes (initial states, sequence..., constant...)";
-  if (arg->rows != 2 && arg->rows != arg->steps + 1)
+  if (arg.rows != 2 && arg.rows != arg.steps + 1)
     return "a Loop keeps all states or the last ones";
-  for (size_t k = 0; k < arg->body->next.size(); k++)
-    if (!(arg->body->next[k]->shape == arg->body->places[k]->shape))
-      return "a Loop's state has another shape after a step";
+  for (size_t k = 0; k < states; k++)
+    if (!(body.next[k]->shape == body.places[k]->shape) || body.next[k]->dtype != n.dtype)
+      return "a Loop's state has another shape or dtype after a step";
+  if (!(n.src(0)->shape == Shape{Dim(layout_of(n).row)}))
+    return "a Loop's initial states are not a row of them";
   for (const UOp& s : sequences_of(n))
-    if (!(s->shape.at(0) == arg->steps)) return "a Loop's sequence has no row for each step";
+    if (s->shape.size() != 2 || !(s->shape[0] == arg.steps))
+      return "a Loop's sequence has no row for each step";
   return nullptr;
 }
 

@@ -85,7 +85,7 @@ UOp rule(std::initializer_list<UOp> src, IntVec arg) {
   return make(Op::Rule, DType::Void, src, std::move(arg));
 }
 
-// 3 steps of a state like `place`.
+// 3 steps of a state, whose place is the first one.
 UOp loop_of(const UOp& next, std::initializer_list<UOp> src, std::vector<UOp> places,
             int64_t rows = 4) {
   auto body = make_ref<LoopBody>();
@@ -94,6 +94,7 @@ UOp loop_of(const UOp& next, std::initializer_list<UOp> src, std::vector<UOp> pl
   body->next = {next};
   return make(Op::Loop, DType::F32, src, LoopArg{body, 3, false, rows});
 }
+UOp row_of_states() { return param(2, DType::F32, 64); }  // 8 elements and what is behind them
 
 std::vector<Illegal> illegal_tensor_graphs() {
   const UOp x = reshape(memory(), {2, 4}), negative = make(Op::Neg, DType::F32, {x});
@@ -122,13 +123,15 @@ std::vector<Illegal> illegal_tensor_graphs() {
       {"a Rule's gradient has another shape than its argument", kFloorTensor,
        rule({x, x, memory()}, {1, 1, 0, 0})},
       {"a Loop takes (initial states, sequence..., constant...)", kFloorTensor,
-       loop_of(memory(0), {memory()}, {memory(0), memory(1)})},
+       loop_of(memory(0), {row_of_states()}, {memory(0), memory(1)})},
       {"a Loop keeps all states or the last ones", kFloorTensor,
-       loop_of(memory(0), {memory()}, {memory(0)}, 3)},
-      {"a Loop's state has another shape after a step", kFloorTensor,
-       loop_of(x, {memory()}, {memory(0)})},
+       loop_of(memory(0), {row_of_states()}, {memory(0)}, 3)},
+      {"a Loop's state has another shape or dtype after a step", kFloorTensor,
+       loop_of(x, {row_of_states()}, {memory(0)})},
+      {"a Loop's initial states are not a row of them", kFloorTensor,
+       loop_of(memory(0), {memory(0)}, {memory(0)})},
       {"a Loop's sequence has no row for each step", kFloorTensor,
-       loop_of(memory(0), {memory(), x}, {memory(0), memory(1)})},
+       loop_of(memory(0), {row_of_states(), x}, {memory(0), memory(1)})},
   };
 }
 
@@ -302,7 +305,7 @@ UOp structural_sample(Op op, Floor floor) {
     case Op::Range: return make(Op::Range, counter, {four}, RangeArg{0, AxisKind::Lane});
     case Op::Special: return make(Op::Special, counter, {four}, SpecialArg{'g', 0});
     case Op::Reshape: return reshape(memory(), {2, 4});
-    case Op::Loop: return loop_of(memory(0), {memory()}, {memory(0)});
+    case Op::Loop: return loop_of(memory(0), {row_of_states()}, {memory(0)});
     case Op::Permute: return permute(reshape(memory(), {2, 4}), {1, 0});
     case Op::Expand: return expand(reshape(memory(), {8, 1}), {8, 3});
     case Op::Pad: return pad(memory(), {{1, 1}});
