@@ -45,8 +45,14 @@ Buffers assigned_buffers(std::span<const UOp> roots) {
   return out;
 }
 
+// Of Buffers. Allocates nothing for what is nothing but memory.
 template <class Wanted>
 bool reads_any(const UOp& u, const Wanted& wanted) {
+  const ir::Node* n = u.get();
+  while (n->op == Op::Reshape || (n->op == Op::Detach && n->src_count == 1)) n = n->src(0).get();
+  if (n->op == Op::Buffer) return wanted(n);
+  if (n->op == Op::Shards)
+    return std::ranges::any_of(n->src(), [&](const UOp& part) { return reads_any(part, wanted); });
   return std::ranges::any_of(ir::toposort(u), wanted);
 }
 
@@ -403,9 +409,10 @@ void Tensor::copy_from(const void* src, size_t size) {
   detail::make_writable("copy_from", *this);
   {
     Realization realization;
-    Buffers targets;
-    add_assigned_buffers(impl_->uop.get(), targets);
-    realization.add_old_versions([&](const ir::Node* n) { return targets.contains(n); }, impl());
+    const auto is_own = [&](const ir::Node* n) {
+      return reads_any(impl_->uop, [n](const ir::Node* own) { return own == n; });
+    };
+    realization.add_old_versions(is_own, impl());
     realization.run();
   }
   if (ir::is_group(device())) return detail::write_shards(*this, src);
