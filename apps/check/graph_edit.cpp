@@ -5,15 +5,33 @@
 #include <set>
 #include <unordered_map>
 
+#include "ir/spec.h"
 #include "ir/walk.h"
 
 namespace tuff::check {
 
 using namespace ir;
 
+namespace {
+
+// Its sources fit its body, and nothing asks for what is between its states.
+bool fits(const Node& loop, const GraphCase& c) {
+  const auto is_loop = [&](const UOp& s) { return without_reshapes(s.get()) == &loop; };
+  if (std::ranges::any_of(c.sinks, is_loop)) return false;
+  try {
+    check_spec(UOp(&loop), kFloorTensor, "an edit");
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 bool well_formed(const GraphCase& c) {
   std::set<const Node*> targets;
   for (const Node* n : toposort(c.sinks)) {
+    if (n->op == Op::Loop && !fits(*n, c)) return false;
     if (n->op != Op::Assign) continue;
     const Node* target = without_reshapes(n->src(0).get());
     if (target->op != Op::Buffer && target->op != Op::Assign) return false;

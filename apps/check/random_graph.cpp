@@ -193,7 +193,7 @@ class Builder {
         {6, [](Builder& b) { return b.options_.assigns ? b.assigned() : UOp(); }},
         {2, [](Builder& b) { return b.gathered(); }},
         {2, [](Builder& b) { return b.scattered(); }},
-        {2, [](Builder& b) { return b.looped(); }},
+        {2, [](Builder& b) { return b.options_.loops ? b.looped() : UOp(); }},
         {3, [](Builder& b) { return b.product(); }},
         {3, [](Builder& b) { return b.less_row_base(); }},
     };

@@ -15,6 +15,7 @@ struct GraphOptions {
   std::string device = "CPU";  // of Buffers and placements
   std::vector<DType> dtypes;   // empty: all that memory can hold
   bool assigns = true;
+  bool loops = true;
   bool symbolic = true;  // in one graph of six
 };
 

@@ -128,6 +128,16 @@ class Preparer {
     return shrink(src[0], part);
   }
 
+  // Its sources are memory: also what has become a constant, which knows no device.
+  UOp rewrite_loop(const Node* n, std::span<const UOp> src) const {
+    if (!n->device) fail<InvalidArgument>("a loop reads nothing that is on a device");
+    std::vector<UOp> there(src.begin(), src.end());
+    for (UOp& s : there)
+      if (!s->device) s = make(Op::Contiguous, s->dtype, {s}, Placement{{*n->device}});
+    const UOp u = with_src(UOp(n), there);
+    return last_alone_.count(n) ? with_last_states(u) : u;
+  }
+
   // Where no element is read (a sum over nothing) a constant is left, which knows no device: what
   // has to be stored still goes where it belongs.
   UOp keep_device(const Node& n, const UOp& to) const {
@@ -147,10 +157,7 @@ class Preparer {
         if (element_count(src[0]->shape) == 0) return filled(Scalar::of_int(n->dtype, 0), n->shape);
         return with_src(UOp(n), src);
       case Op::Shrink: return rewrite_shrink(n, src);
-      case Op::Loop: {
-        const UOp u = with_src(UOp(n), src);
-        return last_alone_.count(n) ? with_last_states(u) : u;
-      }
+      case Op::Loop: return rewrite_loop(n, src);
       case Op::Reduce: return rewrite_reduce(n, src);
       case Op::Scatter:
         return element_count(src[1]->shape) == 0 ? src[0] : rewrite_scatter(with_src(UOp(n), src));

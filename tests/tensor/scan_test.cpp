@@ -205,6 +205,19 @@ TEST_P(Scan, GradientsThatAreGivenAndWhatIsComputedAgain) {
   for (size_t i = 0; i < want.size(); i++) expect_near(got[i], want[i], fmt::format("value {}", i));
 }
 
+// A sum over nothing is a constant when kernels are formed.
+TEST_P(Scan, SequencesThatBecomeConstants) {
+  const Tensor none = Tensor::zeros({4, 3, 0}, here()).realize();
+  const Scanned all = scan(
+      [](const Tensors& s, const Tensors& rows) {
+        return Scanned{{s[0] + rows[0] + 1}, {}};
+      },
+      {Tensor::zeros({2, 0}, here()).realize().sum({1}).reshape({2, 1}).expand({2, 3}).narrow(0, 0, 1)
+           .reshape({3})},
+      {none.sum({2})});
+  EXPECT_EQ(all.states[0].to_vector<float>(), (std::vector<float>{4, 4, 4}));
+}
+
 TEST_P(Scan, WholeNumbers) {
   const Tensor first = Tensor::from(std::vector<int32_t>{1, 2}, {2}, here(DType::I32)),
                x = Tensor::from(std::vector<int32_t>{1, 2, 3, 4, 5, 6}, {3, 2}, here(DType::I32));
