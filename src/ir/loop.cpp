@@ -242,6 +242,50 @@ UOp last_state(const UOp& loop, size_t k) {
   return reshape(states_of(loop, loop, k, last_row(*loop), 1), state_shape(*loop, k));
 }
 
+UOp with_sums(const UOp& loop) {
+  const LoopArg& arg = arg_of(*loop);
+  const LoopBody& body = *arg.body;
+  const auto states = ptrdiff_t(body.next.size());
+  std::unordered_map<const Node*, bool> by_state;
+  for (ptrdiff_t k = 0; k < states; k++) by_state[body.places[size_t(k)].get()] = true;
+  auto more = make_ref<LoopBody>();
+  more->next = body.next;
+  more->sequences = body.sequences;
+  std::vector<UOp> places;
+  for (const Node* n : toposort(body.next)) {
+    bool& depends = by_state[n];
+    for (const UOp& s : n->src()) depends = depends || by_state[s.get()];
+    const bool is_sum = n->op == Op::Reduce && n->get<ReduceArg>().op == Op::Add;
+    if (!depends || !is_sum || n->dtype != loop->dtype) continue;
+    if (std::ranges::find(more->next, UOp(n)) != more->next.end()) continue;
+    const auto number = int32_t(body.places.size() + places.size());
+    places.push_back(body_place(number, n->dtype, n->shape, device_of(loop)));
+    more->next.push_back(UOp(n));
+  }
+  if (places.empty()) return loop;
+  more->places = body.places;
+  more->places.insert(more->places.begin() + states, places.begin(), places.end());
+  const LoopLayout at = layout(std::span(more->places).first(more->next.size()));
+  std::vector<UOp> src(loop->src().begin(), loop->src().end());
+  src[0] = pad(src[0], {{Dim(0), Dim(at.row - layout_of(*loop).row)}});
+  return make(Op::Loop, DType::Void, src, LoopArg{more, arg.steps, arg.reverse, arg.rows});
+}
+
+bool has_states_of(const Node& more, const Node& loop) {
+  const LoopArg &a = arg_of(more), &b = arg_of(loop);
+  const auto &many = a.body->next, &few = b.body->next;
+  const UOp& initial = more.src(0);
+  return a.steps == b.steps && a.reverse == b.reverse && a.rows == b.rows &&
+         more.src_count == loop.src_count && many.size() > few.size() &&
+         std::ranges::equal(std::span(many).first(few.size()), few) &&
+         std::ranges::equal(std::span(a.body->places).first(few.size()),
+                            std::span(b.body->places).first(few.size())) &&
+         std::ranges::equal(std::span(a.body->places).subspan(many.size()),
+                            std::span(b.body->places).subspan(few.size())) &&
+         std::ranges::equal(more.src().subspan(1), loop.src().subspan(1)) &&
+         initial->op == Op::Pad && initial->src(0) == loop.src(0);
+}
+
 LoopArg on_device(const LoopArg& arg, const std::string& device) {
   std::vector<UOp> nodes = arg.body->places;
   nodes.insert(nodes.end(), arg.body->next.begin(), arg.body->next.end());
@@ -284,11 +328,11 @@ Ref<LoopBody> opened(const LoopBody& body) {
 }
 
 // What steps add to gradients: of the body's results times `adjoints`, by each of its places; the
-// constants stand for themselves.
+// constants stand for themselves, and places for `known` values.
 std::vector<UOp> body_gradients(const LoopBody& body, const UOp& loop,
-                                std::span<const UOp> adjoints) {
+                                std::span<const UOp> adjoints, const UOpMap<UOp>& known) {
   UOp root;
-  for (size_t k = 0; k < body.next.size(); k++) {
+  for (size_t k = 0; k < adjoints.size(); k++) {
     UOp sum = alu(Op::Mul, {body.next[k], adjoints[k]});
     IntVec axes(sum->shape.size());
     for (size_t i = 0; i < axes.size(); i++) axes[i] = int64_t(i);
@@ -301,7 +345,7 @@ std::vector<UOp> body_gradients(const LoopBody& body, const UOp& loop,
   for (size_t i = first; i < body.places.size(); i++)
     values[body.places[i]] = constants_of(*loop)[i - first];
   for (UOp& g : out)
-    if (g) g = substitute(g, values);
+    if (g) g = substitute(substitute(g, known), values);
   return out;
 }
 
@@ -310,46 +354,50 @@ std::vector<UOp> body_gradients(const LoopBody& body, const UOp& loop,
 // The adjoint of a state before a step is what the result's gradient says of it, and what the step
 // made of it by its own adjoint: a loop the other way. All other gradients follow from the states
 // and adjoints of all steps at once.
-std::vector<UOp> loop_gradients(const UOp& u, const UOp& g) {
+std::vector<UOp> loop_gradients(const UOp& given, const UOp& g) {
+  const UOp u = with_sums(given);
   const LoopArg& arg = arg_of(*u);
   const Ref<LoopBody> own = opened(*arg.body);
   const LoopBody& body = *own;
-  const size_t states = body.next.size();
+  const size_t states = arg_of(*given).body->next.size(), all_states = body.next.size();
   const std::span<const UOp> places(body.places);
   const std::vector<UOp> adjoints = places_like(places.first(states));
-  const std::vector<UOp> of_places = body_gradients(body, u, adjoints);
 
   LoopSpec back{.states = adjoints, .steps = arg.steps, .reverse = !arg.reverse,
                 .device = device_of(u)};
-  const int64_t last = last_row(*u);
-  UOpMap<UOp> of_all;  // for all steps
+  UOpMap<UOp> known, of_all;  // of_all: for all steps
+  const auto add_row = [&](const UOp& place, const UOp& sequence) {
+    back.rows.push_back(place);
+    back.sequences.push_back(sequence);
+  };
+  for (size_t k = states; k < all_states; k++) {
+    const UOp sum = known[body.next[k]] = place_like(body.next[k]);
+    add_row(sum, of_all[sum] = states_after(u, k));
+  }
+  const std::vector<UOp> of_places = body_gradients(body, u, adjoints, known);
   for (size_t k = 0; k < states; k++) {
-    const Shape& shape = places[k]->shape;
-    back.initial.push_back(reshape(states_of(g, u, k, last, 1), shape));
+    back.initial.push_back(
+        reshape(states_of(g, given, k, last_row(*u), 1), places[k]->shape));
     const UOp seed = place_like(places[k]);
-    back.rows.push_back(seed);
-    back.sequences.push_back(read_by_steps(g, u, k));
+    add_row(seed, read_by_steps(g, given, k));
     back.next.push_back(of_places[k] ? alu(Op::Add, {seed, of_places[k]}) : seed);
-    back.rows.push_back(places[k]);
-    back.sequences.push_back(states_before(u, k));
-    of_all[places[k]] = states_before(u, k);
+    add_row(places[k], of_all[places[k]] = states_before(u, k));
   }
   for (size_t i = 0; i < body.sequences; i++) {
-    back.rows.push_back(places[states + i]);
-    back.sequences.push_back(sequences_of(*u)[i]);
-    of_all[places[states + i]] = sequences_of(*u)[i];
+    const UOp& row = places[all_states + i];
+    add_row(row, of_all[row] = sequences_of(*u)[i]);
   }
   const UOp all = loop(back);
   for (size_t k = 0; k < states; k++) of_all[adjoints[k]] = states_before(all, k);
 
   std::vector<UOp> first;
   for (size_t k = 0; k < states; k++) first.push_back(states_of(all, all, k, first_row(*u), 1));
-  const LoopLayout at = layout_of(*u);
+  const LoopLayout at = layout_of(*given);
   std::vector<UOp> out{reshape(packed(first, at, 1), {Dim(at.row)})};
-  for (size_t p = states; p < places.size(); p++) {
+  for (size_t p = all_states; p < places.size(); p++) {
     UOp of_steps = of_places[p];
     if (of_steps) of_steps = batched(std::span(&of_steps, 1), Dim(arg.steps), of_all)[0];
-    if (of_steps && p >= states + body.sequences)
+    if (of_steps && p >= all_states + body.sequences)
       of_steps = reshape(reduce(Op::Add, of_steps, {0}), places[p]->shape);
     out.push_back(of_steps);
   }

@@ -58,6 +58,13 @@ std::vector<LoopStep> steps_of(const Node& loop);  // in the order of their runn
 // What a loop does, there.
 LoopArg on_device(const LoopArg& arg, const std::string& device);
 
+// The loop with sums that its states are made of beside them, each a state that no step reads: what
+// a gradient would have to compute again. Itself where there are none.
+UOp with_sums(const UOp& loop);
+// Whether `more` is `loop` with further states: all that is read of one is there in the other, at
+// the same place.
+bool has_states_of(const Node& more, const Node& loop);
+
 // Per source its gradient, as gradient_rows.h has it: a loop that goes back.
 std::vector<UOp> loop_gradients(const UOp& loop, const UOp& gradient);
 // The loop for many values side by side (batch.h); sources that are the same for all have been

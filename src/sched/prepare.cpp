@@ -108,12 +108,25 @@ class Preparer {
 
   // Loops of which nothing is read but the last states have no memory for those before.
   void find_last_states() {
-    std::unordered_set<const Node*> kept(sinks_.begin(), sinks_.end());
-    for (const Node* n : nodes_)
-      for (const UOp& s : n->src())
+    std::unordered_set<const Node*> kept(sinks_.begin(), sinks_.end()), whole = kept;
+    std::vector<const Node*> loops;
+    for (const Node* n : nodes_) {
+      if (n->op == Op::Loop) loops.push_back(n);
+      for (const UOp& s : n->src()) {
         if (s->op == Op::Loop && !reads_last_state(*n, *s)) kept.insert(s.get());
-    for (const Node* n : nodes_)
-      if (n->op == Op::Loop && !kept.count(n)) last_alone_.insert(n);
+        if (s->op == Op::Loop && n->op != Op::Shrink) whole.insert(s.get());
+      }
+    }
+    // One loop for a value and for what its gradient wants to know besides.
+    for (const Node* n : loops) {
+      const auto has_all = [n](const Node* more) { return has_states_of(*more, *n); };
+      const auto more = std::ranges::find_if(loops, has_all);
+      if (more == loops.end() || whole.count(n)) continue;
+      within_[n] = *more;
+      kept.insert({n, *more});
+    }
+    for (const Node* n : loops)
+      if (!kept.count(n)) last_alone_.insert(n);
   }
   static bool reads_last_state(const Node& n, const Node& loop) {
     if (n.op != Op::Shrink) return false;
@@ -134,6 +147,10 @@ class Preparer {
     std::vector<UOp> there(src.begin(), src.end());
     for (UOp& s : there)
       if (!s->device) s = make(Op::Contiguous, s->dtype, {s}, Placement{{*n->device}});
+    if (const auto more = within_.find(n); more != within_.end()) {
+      there[0] = pad(there[0], more->second->src(0)->get<Pairs>());
+      return with_src(UOp(more->second), there);
+    }
     const UOp u = with_src(UOp(n), there);
     return last_alone_.count(n) ? with_last_states(u) : u;
   }
@@ -313,6 +330,7 @@ class Preparer {
   std::vector<const Node*> nodes_;
   std::unordered_map<const Storage*, const Node*> last_version_;
   std::unordered_set<const Node*> sinks_, readers_;  // readers: some Buffer is below
+  std::unordered_map<const Node*, const Node*> within_;  // Loops, and those that have their states
   std::unordered_set<const Node*> last_alone_;  // Loops of which the last states are read
   std::unordered_set<const Node*> parts_;            // Assigns that store a part of memory
   std::unordered_map<const Node*, int> users_;

@@ -254,6 +254,27 @@ TEST_P(Scan, StepsShareTheirKernels) {
   EXPECT_LE(compiled(60), few);
 }
 
+// A step's sums are computed once, for the value and for its gradient: 2 kernels a step forwards and
+// 2 back.
+TEST_P(Scan, SumsAreKeptForGradients) {
+  const Tensor h = random({2, 8}, 1), w = random({8, 8}, 2);
+  const auto kernels = [&](int64_t steps) {
+    const Tensor x = random({steps, 2, 8}, 3).detach().realize();
+    const Scanned all = scan(
+        [&](const Tensors& s, const Tensors& rows) {
+          return Scanned{{(s[0].matmul(w) + rows[0]).tanh()}, {}};
+        },
+        {h}, {x});
+    const Tensor loss = all.states[0].sum();
+    Tensors wanted = loss.gradient({w});
+    wanted.push_back(loss);
+    const auto before = engine::counters().kernels.load();
+    Tensor::realize(wanted);
+    return int64_t(engine::counters().kernels.load() - before);
+  };
+  EXPECT_LE(kernels(30) - kernels(10), 4 * 20);
+}
+
 // Of the states before the last there is no memory where nothing reads them.
 TEST_P(Scan, LastStatesAlone) {
   const Tensor h = random({256}, 1).detach().realize();
