@@ -30,7 +30,7 @@ struct ScanOptions {
 ///
 /// States keep their shapes and have one dtype: ShapeError or InvalidArgument naming the state
 /// otherwise, for sequences of different lengths and for no steps, Unsupported for symbolic
-/// extents.
+/// extents and more than 2^20 steps, each of which is launched.
 ///
 ///     const Scanned s = scan([&](const Tensors& h, const Tensors& x) {
 ///       const Tensor next = (x[0] + h[0].matmul(w)).tanh();

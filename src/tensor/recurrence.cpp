@@ -15,6 +15,9 @@ using ir::UOp;
 
 namespace {
 
+// Each step's calls are a part of the schedule: some hundred bytes for each.
+constexpr int64_t kMaxSteps = 1 << 20;
+
 int64_t steps_of(const Tensors& sequences, const ScanOptions& options) {
   int64_t steps = options.steps;
   for (size_t i = 0; i < sequences.size(); i++) {
@@ -28,6 +31,9 @@ int64_t steps_of(const Tensors& sequences, const ScanOptions& options) {
   }
   if (steps < 0) fail<InvalidArgument>("scan: without sequences say how many steps there are");
   if (steps == 0) fail<ShapeError>("scan: there are no steps");
+  if (steps > kMaxSteps)
+    fail<Unsupported>("scan: {} steps, at most {}: go on from its last states with another one",
+                      steps, kMaxSteps);
   return steps;
 }
 

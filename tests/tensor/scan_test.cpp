@@ -369,6 +369,7 @@ TEST(ScanErrors, NameTheValueAndTheFix) {
   says([&] { scan(same, {h}, {}); }, "say how many steps");
   says([&] { scan(same, {h}, {x}, {.steps = 5}); }, "sequence 0 has 4 rows for 5 steps");
   says([&] { scan(same, {h}, {Tensor::zeros({0, 3}, cpu)}); }, "there are no steps");
+  says([&] { scan(same, {h}, {}, {.steps = int64_t(1) << 62}); }, "at most 1048576: go on from");
   says([&] { scan(same, {h, h.cast(DType::F64)}, {x}); }, "state 0 is float32, state 1 is float64");
   const auto gives = [&](Tensor (*next)(const Tensor&)) {
     return [&, next] {
