@@ -11,9 +11,10 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import time
+
+from peers import turns
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BATCH = 64
@@ -239,14 +240,8 @@ def child(arguments):
 
 
 def measure(name, side, arguments):
-    python = sys.executable if side == "tuff" else arguments.peer_python
-    command = [python, os.path.abspath(__file__), "--side", side, "--only", name, "--module", arguments.module, "--threads",
-               str(arguments.threads), "--seconds", str(arguments.seconds)] + ["--cpu-time"] * arguments.cpu_time
-    environment = {**os.environ, "TUFF_DEVICE": "CPU", "TUFF_THREADS": str(arguments.threads)}
-    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    if result.returncode:
-        sys.exit(f"{name}, {side}: {result.stderr}")
-    return json.loads(result.stdout.splitlines()[-1])
+    return turns.measure(name, side, arguments,
+                         ["--seconds", str(arguments.seconds)] + ["--cpu-time"] * arguments.cpu_time)
 
 
 def row(name, arguments):

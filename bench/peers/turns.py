@@ -20,10 +20,11 @@ def child(step):
     print(json.dumps({"first": times[0], "median": statistics.median(times[WARM_UP:])}))
 
 
-def measure(name, side, arguments):
+def measure(name, side, arguments, options=()):
+    """What a side's own process prints of a row."""
     python = sys.executable if side == "tuff" else arguments.peer_python
     command = [python, os.path.abspath(sys.argv[0]), "--side", side, "--only", name, "--module", arguments.module,
-               "--threads", str(arguments.threads)]
+               "--threads", str(arguments.threads), *options]
     environment = {**os.environ, "TUFF_DEVICE": "CPU", "TUFF_THREADS": str(arguments.threads)}
     result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if result.returncode:

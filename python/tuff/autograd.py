@@ -218,6 +218,10 @@ def scan(f, init, xs=None, length=None, reverse=False):
     def step(states, rows):
         carry, y = f(_shaped(init, iter(states)), _shaped(xs, iter(rows)))
         result.append(y)
+        for what, tree in (("carry", carry), ("y", y)):
+            for leaf in _leaves(tree):
+                if not isinstance(leaf, _tuff.Tensor):
+                    raise _tuff.InvalidArgument(f"scan: {what} has a {type(leaf).__name__}: give a tensor or None")
         return _leaves(carry), _leaves(y)
     states, outputs = _tuff.scan_of(step, _leaves(init), _leaves(xs), -1 if length is None else length, reverse)
     return _shaped(init, iter(states)), _shaped(result[0], iter(outputs))

@@ -177,6 +177,7 @@ class Scan(unittest.TestCase):
         h = tuff.zeros([2])
         self.assertRaisesRegex(ValueError, "say how many steps", tuff.scan, lambda h, _: (h, None), h)
         self.assertRaisesRegex(ValueError, "after a step", tuff.scan, lambda h, _: (h.sum(), None), h, length=2)
+        self.assertRaisesRegex(ValueError, "y has a int: give a tensor", tuff.scan, lambda h, _: (h, 5), h, length=2)
         self.assertRaisesRegex(ZeroDivisionError, "division", tuff.scan, lambda h, _: (h, 1 / 0), h, length=2)
 
 
