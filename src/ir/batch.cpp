@@ -90,7 +90,7 @@ class Batch {
     std::vector<UOp> src;
     for (const UOp& s : u->src()) {
       const UOp x = lifted(s);
-      Shape shape = s->shape;
+      Shape shape = s->shape.empty() ? Shape{Dim(1)} : s->shape;
       shape[0] = shape[0] * count_;
       src.push_back(reshape(x, shape));
     }

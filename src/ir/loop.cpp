@@ -242,25 +242,65 @@ UOp last_state(const UOp& loop, size_t k) {
   return reshape(states_of(loop, loop, k, last_row(*loop), 1), state_shape(*loop, k));
 }
 
+namespace {
+
+// By node, whether it is made of any of the places.
+std::unordered_map<const Node*, bool> made_of(std::span<const UOp> roots,
+                                              std::span<const UOp> places) {
+  std::unordered_map<const Node*, bool> out;
+  for (const UOp& p : places) out[p.get()] = true;
+  for (const Node* n : toposort(roots)) {
+    bool& depends = out[n];
+    for (const UOp& s : n->src()) depends = depends || out[s.get()];
+  }
+  return out;
+}
+
+bool is_sum(const Node* n) { return n->op == Op::Reduce && n->get<ReduceArg>().op == Op::Add; }
+
+// What is left of a sum where all that reads it reads what is added to it: the sum's kernel adds
+// that too, and no gradient asks for the sum itself.
+class Terms {
+ public:
+  explicit Terms(std::span<const UOp> roots) {
+    for (const Node* n : toposort(roots))
+      for (const UOp& s : n->src()) users_[s.get()].push_back(n);
+    for (const UOp& r : roots) users_[r.get()].push_back(nullptr);
+  }
+  const Node* with_all(const Node* sum) const {
+    for (const Node* n = sum;;) {
+      const std::vector<const Node*>& users = users_.at(n);
+      if (users.size() != 1 || !users[0]) return n;
+      const Node* u = users[0];
+      const bool adds = u->op == Op::Add || u->op == Op::Sub || u->op == Op::Reshape;
+      if (!adds || !(element_count(u->shape) == element_count(sum->shape))) return n;
+      n = u;
+    }
+  }
+
+ private:
+  std::unordered_map<const Node*, std::vector<const Node*>> users_;
+};
+
+}  // namespace
+
 UOp with_sums(const UOp& loop) {
   const LoopArg& arg = arg_of(*loop);
   const LoopBody& body = *arg.body;
   const auto states = ptrdiff_t(body.next.size());
-  std::unordered_map<const Node*, bool> by_state;
-  for (ptrdiff_t k = 0; k < states; k++) by_state[body.places[size_t(k)].get()] = true;
+  const auto by_state = made_of(body.next, std::span(body.places).first(size_t(states)));
+  const Terms terms(body.next);
   auto more = make_ref<LoopBody>();
   more->next = body.next;
   more->sequences = body.sequences;
   std::vector<UOp> places;
   for (const Node* n : toposort(body.next)) {
-    bool& depends = by_state[n];
-    for (const UOp& s : n->src()) depends = depends || by_state[s.get()];
-    const bool is_sum = n->op == Op::Reduce && n->get<ReduceArg>().op == Op::Add;
-    if (!depends || !is_sum || n->dtype != loop->dtype) continue;
-    if (std::ranges::find(more->next, UOp(n)) != more->next.end()) continue;
+    if (!by_state.at(n) || !is_sum(n) || n->dtype != loop->dtype) continue;
+    const UOp kept(terms.with_all(n));
+    if (std::ranges::find(more->next, kept) != more->next.end()) continue;
     const auto number = int32_t(body.places.size() + places.size());
-    places.push_back(body_place(number, n->dtype, n->shape, device_of(loop)));
-    more->next.push_back(UOp(n));
+    places.push_back(body_place(number, kept->dtype, kept->shape, device_of(loop)));
+    more->next.push_back(kept);
   }
   if (places.empty()) return loop;
   more->places = body.places;
@@ -349,6 +389,42 @@ std::vector<UOp> body_gradients(const LoopBody& body, const UOp& loop,
   return out;
 }
 
+// (steps, ...) added up to (1, ...): where each step's is a sum, one sum of all that steps add up.
+UOp summed_over_steps(const UOp& u) {
+  const Shape& shape = u->shape;
+  if (u->op == Op::Reduce && u->get<ReduceArg>().op == Op::Add) {
+    IntVec axes = u->get<ReduceArg>().axes;
+    if (std::ranges::find(axes, 0) == axes.end()) axes.insert(axes.begin(), 0);
+    return reduce(Op::Add, u->src(0), axes);
+  }
+  if (u->op == Op::Permute && u->get<IntVec>()[0] == 0)
+    return permute(summed_over_steps(u->src(0)), u->get<IntVec>());
+  if (u->op == Op::Reshape && !u->src(0)->shape.empty() && u->src(0)->shape[0] == shape[0]) {
+    Shape one = shape;
+    one[0] = Dim(1);
+    return reshape(summed_over_steps(u->src(0)), one);
+  }
+  return reduce(Op::Add, u, {0});
+}
+
+// What a step stores to add it up with weights, which wait for all steps to add it up with states.
+std::vector<UOp> operands_of_sums(std::span<const UOp> next, std::span<const UOp> states) {
+  const auto by_state = made_of(next, states);
+  std::vector<UOp> out;
+  for (const Node* n : toposort(next)) {
+    if (!is_sum(n) || !by_state.at(n)) continue;
+    const UOp& added = n->src(0);
+    const auto factors = added->op == Op::Mul ? added->src() : n->src();
+    for (UOp x : factors) {
+      while (is_movement(x->op)) x = x->src(0);
+      if (by_state.at(x.get()) && is_alu(x->op) && x->dtype == states[0]->dtype &&
+          std::ranges::find(out, x) == out.end())
+        out.push_back(x);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 // The adjoint of a state before a step is what the result's gradient says of it, and what the step
@@ -387,8 +463,16 @@ std::vector<UOp> loop_gradients(const UOp& given, const UOp& g) {
     const UOp& row = places[all_states + i];
     add_row(row, of_all[row] = sequences_of(*u)[i]);
   }
+  const std::vector<UOp> operands = operands_of_sums(back.next, adjoints);
+  for (const UOp& x : operands) {
+    back.states.push_back(place_like(x));
+    back.initial.push_back(zeros(x->dtype, x->shape));
+    back.next.push_back(x);
+  }
   const UOp all = loop(back);
   for (size_t k = 0; k < states; k++) of_all[adjoints[k]] = states_before(all, k);
+  for (size_t i = 0; i < operands.size(); i++)
+    of_all[operands[i]] = states_after(all, states + i);
 
   std::vector<UOp> first;
   for (size_t k = 0; k < states; k++) first.push_back(states_of(all, all, k, first_row(*u), 1));
@@ -398,7 +482,7 @@ std::vector<UOp> loop_gradients(const UOp& given, const UOp& g) {
     UOp of_steps = of_places[p];
     if (of_steps) of_steps = batched(std::span(&of_steps, 1), Dim(arg.steps), of_all)[0];
     if (of_steps && p >= all_states + body.sequences)
-      of_steps = reshape(reduce(Op::Add, of_steps, {0}), places[p]->shape);
+      of_steps = reshape(summed_over_steps(of_steps), places[p]->shape);
     out.push_back(of_steps);
   }
   return out;

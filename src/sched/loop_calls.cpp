@@ -53,8 +53,15 @@ class Unroller {
       buffers.push_back(buffer(make_ref<Storage>(c.device, place->dtype, count)));
       memory[place] = reshape(buffers.back(), place->shape);
     }
-    for (const UOp& u : substitute(body.next, memory))
-      sinks.push_back(make(Op::Contiguous, u->dtype, {u}, Placement{{c.device}}));
+    // Each state is stored; others that are made of it read it there.
+    UOpMap<UOp> stored;
+    for (const Node* n : toposort(body.next)) {
+      const UOp u(n);
+      if (std::ranges::find(body.next, u) == body.next.end()) continue;
+      const UOp value = substitute(u, memory);
+      stored[u] = memory[u] = make(Op::Contiguous, u->dtype, {value}, Placement{{c.device}});
+    }
+    for (const UOp& u : body.next) sinks.push_back(stored.at(u));
     const Schedule step = form_(sinks, buffers);
 
     const int64_t row = layout_of(loop).row;

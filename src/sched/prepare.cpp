@@ -72,7 +72,8 @@ class Preparer {
     nodes_ = toposort(sinks);
     for (const Node* n : nodes_) {
       if (n->op == Op::Assign) last_version_[assigned_storage(n)] = n;
-      for (const UOp& s : n->src()) users_[s.get()]++;
+      // What a Detach has besides its value is for gradients.
+      for (const UOp& s : n->src().first(n->op == Op::Detach ? 1 : n->src_count)) users_[s.get()]++;
     }
     for (const UOp& s : sinks) sinks_.insert(s.get()), users_[s.get()]++;
     find_last_states();

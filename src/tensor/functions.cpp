@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "ir/variants.h"
-#include "tensor/impl.h"
+#include "tensor/closed_form.h"
 #include "tensor/polynomials.h"
 
 namespace tuff {
@@ -15,11 +15,14 @@ using detail::as_float;
 using detail::computed_wide;
 using detail::derive;
 using detail::erf_small;
+using detail::gradients_of_sources;
 using detail::horner;
 using detail::is_wide;
 using detail::number_like;
+using detail::tensor_of;
 using detail::uop;
 using ir::Op;
+using ir::UOp;
 
 namespace {
 
@@ -30,11 +33,28 @@ Tensor real(Op op, const Tensor& x) {
 
 Tensor exp_of(const Tensor& x) { return derive(x, ir::exponential(uop(x))); }
 
-// With e = exp(-|x|) <= 1 nothing overflows: 1/(1 + exp(-x)) alone has a gradient of 0 * inf far
-// below 0.
-Tensor sigmoid_by(Tensor (*exponential)(const Tensor&), const Tensor& x) {
+// With e = exp(-|x|) <= 1 nothing overflows.
+Tensor logistic(Tensor (*exponential)(const Tensor&), const Tensor& x) {
   const Tensor e = exponential(-detail::magnitude(x));
   return Tensor::where(x < 0, e, 1.0) / (e + 1);
+}
+
+// Gradients are made of the value: what led to it would be taken apart op by op, comparisons and
+// polynomials too.
+std::vector<UOp> row_of_sigmoid(const UOp& u, const UOp& gradient) {
+  const Tensor y = tensor_of(u, u);
+  return gradients_of_sources({tensor_of(gradient, u) * (y * (1 - y))});
+}
+constexpr ir::GradientRule kSigmoid{"sigmoid", row_of_sigmoid};
+
+std::vector<UOp> row_of_tanh(const UOp& u, const UOp& gradient) {
+  const Tensor y = tensor_of(u, u);
+  return gradients_of_sources({tensor_of(gradient, u) * ((1 - y) * (1 + y))});
+}
+constexpr ir::GradientRule kTanh{"tanh", row_of_tanh};
+
+Tensor sigmoid_by(Tensor (*exponential)(const Tensor&), const Tensor& x) {
+  return detail::ruled(logistic(exponential, x), {x}, kSigmoid);
 }
 
 // f(exponential, x) with the exponential that a result of x's dtype needs: what is rounded to 16
@@ -125,9 +145,9 @@ Tensor Tensor::tan() const {
 Tensor Tensor::sigmoid() const {
   if (size_bytes(dtype()) < 4) return with_exponential(*this, sigmoid_by);
   return with_exponential(*this, [](auto exponential, const Tensor& x) {
-    const Tensor once = sigmoid_by(exponential, x), e = exponential(-detail::magnitude(x));
+    const Tensor once = logistic(exponential, x), e = exponential(-detail::magnitude(x));
     const Tensor better = (e - e * once) - once;
-    return once + where((x < 0) & (e < 0.5), better, 0.0).detach();
+    return detail::ruled(once + where((x < 0) & (e < 0.5), better, 0.0), {x}, kSigmoid);
   });
 }
 // Near 0 a polynomial: 2 sigmoid(2x) - 1 would leave the rounding of 1.
@@ -135,7 +155,9 @@ Tensor Tensor::tanh() const {
   return computed_wide(*this, [](const Tensor& x) {
     const Tensor v = x.clamp(-0.625, 0.625);
     const Tensor small = v * horner(v * v, detail::kTanhF32, detail::kTanhF64);
-    return where(detail::magnitude(x) <= 0.625, small, 2.0 * sigmoid_by(detail::quick_exp, 2.0 * x) - 1.0);
+    const Tensor y = where(detail::magnitude(x) <= 0.625, small,
+                           2.0 * logistic(detail::quick_exp, 2.0 * x) - 1.0);
+    return detail::ruled(y, {x}, kTanh);
   });
 }
 Tensor Tensor::erf() const {

@@ -5,12 +5,10 @@
 
 #include "base/arith.h"
 #include "base/check.h"
-#include "engine/device.h"
 
 namespace tuff::linalg {
 
 using detail::text;
-using ir::UOp;
 
 void require_factorable(const char* what, const Tensor& x) {
   if (x.dtype() != DType::F32 && x.dtype() != DType::F64)
@@ -43,25 +41,6 @@ Tensor Batch::placed(const Tensor& x) const {
   Sizes out = leading_;
   for (int64_t d = 1; d < x.dim(); d++) out.push_back(x.size(d));
   return x.reshape(out);
-}
-
-Tensor ruled(const Tensor& value, std::initializer_list<Tensor> sources,
-             const ir::GradientRule& rule) {
-  if (!is_grad_enabled()) return value.detach();
-  const detail::BuildGuard section;
-  std::vector<UOp> src{detail::uop(value)};
-  for (const Tensor& t : sources) src.push_back(detail::uop(t));
-  return detail::wrap(ir::make(ir::Op::Detach, value.dtype(), src, &rule), value.device());
-}
-
-Tensor tensor_of(const UOp& u, const UOp& node) {
-  return detail::wrap(u, node->device ? *node->device : engine::canonical_device(""));
-}
-
-std::vector<UOp> gradients_of_sources(std::initializer_list<Tensor> of_sources) {
-  std::vector<UOp> out{UOp()};
-  for (const Tensor& t : of_sources) out.push_back(t.defined() ? UOp(detail::uop(t)) : UOp());
-  return out;
 }
 
 Tensor rolled_rows(const Tensor& x, int64_t k) {

@@ -4,17 +4,18 @@
 
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <span>
 #include <vector>
 
 #include <tuff/linalg.h>
-#include "ir/gradient.h"
-#include "tensor/impl.h"
+#include "tensor/closed_form.h"
 
 namespace tuff::linalg {
 
+using detail::gradients_of_sources;
 using detail::matmul;  // whole in a scope of Autocast
+using detail::ruled;
+using detail::tensor_of;
 
 // The matrices of a tensor (..., m, n) as (batch, m, n), and the way back.
 class Batch {
@@ -37,13 +38,6 @@ class Batch {
 };
 
 void require_factorable(const char* what, const Tensor& x);
-
-// The value, whose gradient is what the rule gives to the sources.
-Tensor ruled(const Tensor& value, std::initializer_list<Tensor> sources,
-             const ir::GradientRule& rule);
-// For rows of rules: a source (or the node itself) as a tensor on the node's device.
-Tensor tensor_of(const ir::UOp& u, const ir::UOp& node);
-std::vector<ir::UOp> gradients_of_sources(std::initializer_list<Tensor> of_sources);
 
 // ---- parts of (batch, m, n)
 
