@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_set>
 
@@ -167,14 +168,19 @@ class Merger {
     }
     const bool depends = nest >= 0;
     if (depends && k.sums) return false;
-    for (size_t i = 0; !k.sums && !depends && nest < 0 && i < g.nests.size(); i++) {
+    if (depends && join_reader(g.nests[size_t(nest)], k)) {
+      account(g, c);
+      return true;
+    }
+    if (depends) return false;
+    for (size_t i = 0; !k.sums && nest < 0 && i < g.nests.size(); i++) {
       if (shares_input(g.nests[i], k) && walks_alike(g.nests[i], k)) nest = int32_t(i);
     }
     if (nest >= 0 && join_nest(g.nests[size_t(nest)], k)) {
       account(g, c);
       return true;
     }
-    if (depends || !stands_beside(g, k)) return false;
+    if (!stands_beside(g, k)) return false;
     add_nest(g, k);
     account(g, c);
     return true;
@@ -279,6 +285,61 @@ class Merger {
     return true;
   }
 
+  // What has one loop over all elements walks them in the other's loops.
+  bool join_reader(Nest& n, const Candidate& k) {
+    if (n.ranges.size() == k.ranges.size()) return join_nest(n, k);
+    const auto is_reduce = [](const Node* node) { return node->op == Op::Reduce; };
+    if (std::ranges::any_of(toposort(n.ends), is_reduce)) return false;
+    Nest nest = n;
+    Candidate reader = k;
+    if (n.ranges.size() == 1) {
+      const std::optional<Cut> cut = cut_loop(n.ranges[0], k.ranges);
+      if (!cut) return false;
+      nest = {};
+      nest.ranges = cut->loops;
+      add_ends(nest, in_loops(n.ends, *cut));
+      nest.offset = nest.ends[0]->src(0)->src(0)->src(1);
+    } else if (k.ranges.size() == 1) {
+      const std::optional<Cut> cut = cut_loop(k.ranges[0], n.ranges);
+      if (!cut) return false;
+      reader.ranges = cut->loops;
+      reader.sink = in_loops(k.sink->src(), *cut);
+    }
+    if (!join_nest(nest, reader)) return false;
+    n = std::move(nest);
+    return true;
+  }
+
+  // One loop as several.
+  struct Cut {
+    UOp one, flat;  // flat: the one, of the loops
+    std::vector<UOp> loops;
+  };
+  // Into loops of these extents, if they walk as many elements.
+  std::optional<Cut> cut_loop(const UOp& one, const std::vector<UOp>& like) {
+    Cut cut{.one = one, .flat = index_const(0), .loops = {}};
+    int64_t elements = 1;
+    for (const UOp& r : like) {
+      const int64_t extent = r->src(0)->const_int();
+      cut.loops.push_back(range(r->src(0), next_range_++, AxisKind::Loop));
+      cut.flat = cut.flat * extent + cut.loops.back();
+      elements *= extent;
+    }
+    cut.flat = simplify(cut.flat);
+    return elements == one->src(0)->const_int() ? std::optional(std::move(cut)) : std::nullopt;
+  }
+  static UOp in_loops(std::span<const UOp> ends, const Cut& cut) {
+    std::vector<UOp> stores;
+    for (const UOp& end : ends) stores.push_back(end->src(0));
+    stores = substitute(stores, {{cut.one, cut.flat}});
+    UOpMap<UOp> offsets;
+    for (const Node* n : toposort(stores))
+      if (n->op == Op::Index) offsets[n->src(1)] = simplify(n->src(1));
+    stores = substitute(stores, offsets);
+    for (UOp& store : stores) store = make_end(store, cut.loops);
+    return sink(stores);
+  }
+
   void add_nest(Group& g, const Candidate& k) {
     Nest n;
     for (const UOp& r : k.ranges)
@@ -296,7 +357,7 @@ class Merger {
       n.stored[slot_of(index)] = {index->src(1), end->src(0)->src(1)};
       n.ends.push_back(end);
     }
-    n.nodes += toposort(moved).size();
+    n.nodes = toposort(n.ends).size();
     for (const Node* node : toposort(moved)) {
       if (node->op == Op::Load) n.reads.insert(slot_of(node->src(0)));
     }

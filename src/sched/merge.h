@@ -19,7 +19,7 @@ inline constexpr size_t kMaxNests = 16;
 // nests share, three of a sum. A kernel has fewer than 64.
 inline constexpr size_t kMaxLoops = 56;
 inline constexpr size_t kMaxMergedNodes = 2000;
-inline constexpr size_t kMaxNestNodes = 256;  // in the loops of one nest
+inline constexpr size_t kMaxNestNodes = 384;  // in the loops of one nest
 
 // As FuseCalls.
 std::vector<Call> merge_kernels(Schedule& s, std::span<const uint32_t> memory,

@@ -92,6 +92,22 @@ TEST(Merge, LargeLoopsStayApart) {
   EXPECT_EQ(kernel_count(*schedule(std::vector<UOp>{neg(b), neg(c)}, host_target).schedule), 2);
 }
 
+// Rows of a part have two loops, what reads their result element by element has one, and the other
+// way round.
+TEST(Merge, ReadersWalkInLoopsOfTheirOwn) {
+  const UOp wide = host_buffer({8, 64}), a = host_buffer({8, 16}), b = host_buffer({8, 16});
+  const UOp part = shrink(wide, {{Dim(0), Dim(8)}, {Dim(16), Dim(32)}});
+  const UOp stored = assign(a, mul(part, part)), reader = assign(b, add(stored, b));
+  std::vector<UOp> sinks{stored, reader};
+  EXPECT_EQ(kernel_count(*schedule(sinks, host_target).schedule), 1);
+  expect_exact(sinks, 6, host_target);
+
+  const UOp first = assign(a, mul(a, a)), second = assign(b, add(first, part));
+  sinks = {first, second};
+  EXPECT_EQ(kernel_count(*schedule(sinks, host_target).schedule), 1);
+  expect_exact(sinks, 7, host_target);
+}
+
 TEST(Merge, WhatIsReadInAnotherOrderStaysApart) {
   const UOp a = host_buffer({8, 8});
   const UOp stored = assign(a, add(a, number(1)));

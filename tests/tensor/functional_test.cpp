@@ -129,6 +129,7 @@ TEST(Vmap, OfFunctions) {
                w = Tensor::uniform({5, 2}, -1, 1, kDouble).realize();
   using T = const Tensor&;
   expect_mapped("product", [&](T v) { return v.matmul(w).tanh(); }, x);
+  expect_mapped("of a number", [&](T v) { return v.sum().tanh() * v.mean().sigmoid(); }, x);
   expect_mapped("own product", [](T v) { return v.matmul(v.T()); }, x);
   expect_mapped("softmax", [](T v) { return v.softmax(0) + v.mean(); }, x);
   expect_mapped("movement", [](T v) { return v.T().pad({1, 2}).flip({0}).slice(1, 1, 6, 2); }, x);
