@@ -128,9 +128,9 @@ int64_t reuse(const Node& factor, std::span<const int64_t> reduced) {
   }
   return n;
 }
-// Whether it is a sum of products each factor of which is used for so many outputs: a tile of them
-// needs few loads.
-bool is_matrix_product(const Node& reduce, int64_t least_reuse = 2) {
+}  // namespace
+
+bool is_matrix_product(const Node& reduce, int64_t least_reuse) {
   const ReduceArg& arg = reduce.get<ReduceArg>();
   const Node* product = through_casts(reduce.src(0).get());
   if (arg.op != Op::Add || product->op != Op::Mul) return false;
@@ -138,6 +138,8 @@ bool is_matrix_product(const Node& reduce, int64_t least_reuse = 2) {
     return reuse(*through_casts(s.get()), arg.axes) >= least_reuse;
   });
 }
+
+namespace {
 
 // A row kernel between two products may keep its rows in fast memory (sched/keep.h): the second
 // product, which sums over such a row, stays whole.

@@ -51,6 +51,10 @@ std::string to_string(const Parts& p);  // "parts(0,4096)", "parts(0,4096,turns)
 // between is not rounded to half a word. InvalidArgument saying why it is illegal.
 ir::UOp in_parts(const ir::UOp& reduce, const Parts& p);
 
+// Whether it is a sum of products each factor of which is used for so many outputs: a tile of them
+// needs few loads.
+bool is_matrix_product(const ir::Node& reduce, int64_t least_reuse = 2);
+
 // What the numbers of the device make of it; none: the reduction stays whole.
 std::optional<Parts> choose_parts(const ir::Node& reduce, const Target& target);
 

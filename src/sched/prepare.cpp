@@ -288,6 +288,18 @@ class Preparer {
         inner && !steps_.skips(Step::OneSum) && used_once(n->src(0).get(), inner)) {
       if (const UOp both = one_sum(whole)) return both;
     }
+    if (whole->device && users_.at(n->src(0).get()) == 1) {
+      UOp sum;
+      for (const UOp& product : products_of_sum(whole)) {
+        const UOp own = split_sum(product);
+        sum = sum ? alu(Op::Add, {sum, own}) : own;
+      }
+      if (sum) return cast(sum, whole->dtype);
+    }
+    return split_sum(whole);
+  }
+
+  UOp split_sum(const UOp& whole) {
     // Sources may have become constants, which have no device. A load has no parts.
     const bool splits = whole->device && !steps_.skips(Step::Parts) && !element_pick(*whole);
     return splits ? made_of_parts(whole) : whole;

@@ -6,6 +6,7 @@
 #include "base/contains.h"
 #include "ir/variants.h"
 #include "ir/walk.h"
+#include "sched/parts.h"
 
 namespace tuff::sched {
 
@@ -99,6 +100,27 @@ UOp one_sum(const UOp& sum) {
   for (int64_t a = 0; a < front; a++) axes.push_back(a);
   for (int64_t a : sum->get<ReduceArg>().axes) axes.push_back(a + front);
   return reshape(reduce(Op::Add, x, axes), sum->shape);
+}
+
+std::vector<UOp> products_of_sum(const UOp& sum) {
+  if (!is_sum(*sum) || sum->src(0)->op != Op::Add) return {};
+  std::vector<UOp> terms{sum->src(0)}, out;
+  for (size_t i = 0; i < terms.size();) {
+    if (terms[i]->op != Op::Add) {
+      i++;
+      continue;
+    }
+    const UOp both = terms[i];
+    if (!(both->src(0)->shape == both->shape && both->src(1)->shape == both->shape)) return {};
+    terms[i] = both->src(0);
+    terms.push_back(both->src(1));
+  }
+  const bool narrow = is_float(sum->dtype) && size_bytes(sum->dtype) < 4;
+  for (const UOp& t : terms) {
+    out.push_back(reduce(Op::Add, narrow ? cast(t, DType::F32) : t, sum->get<ReduceArg>().axes));
+    if (!is_matrix_product(*out.back(), kThinProduct + 1)) return {};
+  }
+  return out;
 }
 
 }  // namespace tuff::sched

@@ -3,6 +3,8 @@
 // tensor floor alone.
 #pragma once
 
+#include <vector>
+
 #include "ir/uop.h"
 
 namespace tuff::sched {
@@ -13,5 +15,10 @@ namespace tuff::sched {
 ir::UOp one_sum(const ir::UOp& sum);
 // The inner sum of such a one; null where there is none.
 const ir::Node* inner_sum(const ir::Node& sum);
+
+// The sums of the products that a sum adds up, where they are several products of matrices, as of
+// gradients of what these have in common: each is tiled as a product, which one sum of all is not.
+// In f32 where the sum is narrower. Empty where it is none.
+std::vector<ir::UOp> products_of_sum(const ir::UOp& sum);
 
 }  // namespace tuff::sched

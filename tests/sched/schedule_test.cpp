@@ -45,6 +45,22 @@ TEST(Fusion, MatmulTakesBiasAndActivation) {
   expect_meaning({out}, 1e-5);
 }
 
+// The gradient of what two products read is one sum of both before it is scheduled, of which neither
+// would be tiled. Of few rows it stays one: that reads both matrices once.
+TEST(Fusion, SumsOfProductsOfMatricesAreProducts) {
+  const auto sum_of_two = [](int64_t rows) {
+    const auto products = [&] {
+      return matmul(host_buffer({rows, 16}), host_buffer({16, 32}))->src(0)->src(0);
+    };
+    return reduce(Op::Add, add(products(), products()), {2});
+  };
+  for (const auto& [rows, kernels] : {std::pair{24, 2}, std::pair{2, 1}}) {
+    const UOp sum = sum_of_two(rows);
+    EXPECT_EQ(kernel_count(*scheduled({sum})), kernels) << rows;
+    expect_meaning({sum}, 1e-5);
+  }
+}
+
 TEST(Fusion, SoftmaxOfAMatmulIsTwoKernels) {
   const UOp s = softmax(mul(matmul(host_buffer({8, 4}), host_buffer({4, 8})), number(0.5)));
   EXPECT_EQ(kernel_count(*scheduled({s})), 2);
