@@ -73,16 +73,44 @@ std::pair<Tensor, Tensor> erfc_tail(const Tensor& x) {
   return {t * horner(t, detail::kErfcF32, detail::kErfcF64), detail::quick_exp(-(a * a))};
 }
 
-// x times the distribution function of the standard normal. Its tail is multiplied with x before it
-// is small: some devices take subnormal numbers for zeros.
-Tensor gelu_by_erf(const Tensor& x) {
+std::vector<UOp> row_of_erf(const UOp& u, const UOp& gradient) {
+  const Tensor x = tensor_of(u->src(1), u);
+  const Tensor slope = detail::quick_exp(-(x * x)) * (2 * std::numbers::inv_sqrtpi);
+  return gradients_of_sources({tensor_of(gradient, u) * slope});
+}
+constexpr ir::GradientRule kErf{"erf", row_of_erf};
+
+// f(distribution function of the standard normal at x), whose tail f gets as a factor: it is
+// multiplied before it is small, since some devices take subnormal numbers for zeros.
+template <class F>
+Tensor by_distribution(const Tensor& x, F&& f) {
   const Tensor z = x * std::numbers::sqrt2 * 0.5;
   const auto [factor, power] = erfc_tail(z);
   const Tensor half = factor * 0.5;
-  return Tensor::where(detail::magnitude(z) <= 1, x * (erf_small(z) * 0.5 + 0.5),
-                       Tensor::where(z < 0, x * half * power, x * (1 - half * power)));
+  return Tensor::where(detail::magnitude(z) <= 1, f(erf_small(z) * 0.5 + 0.5, 1.0),
+                       Tensor::where(z < 0, f(half, power), f(1 - half * power, 1.0)));
 }
 
+std::vector<UOp> row_of_gelu(const UOp& u, const UOp& gradient) {
+  const Tensor x = tensor_of(u->src(1), u);
+  const Tensor below = by_distribution(x, [](const Tensor& p, const auto& rest) { return p * rest; });
+  const double scale = std::numbers::inv_sqrtpi * std::numbers::sqrt2 * 0.5;
+  const Tensor slope = below + x * (detail::quick_exp(x * x * -0.5) * scale);
+  return gradients_of_sources({tensor_of(gradient, u) * slope});
+}
+constexpr ir::GradientRule kGelu{"gelu", row_of_gelu};
+
+Tensor gelu_by_erf(const Tensor& x) {
+  const Tensor y =
+      by_distribution(x, [&](const Tensor& p, const auto& rest) { return x * p * rest; });
+  return detail::ruled(y, {x}, kGelu);
+}
+
+std::vector<UOp> row_of_silu(const UOp& u, const UOp& gradient) {
+  const Tensor x = tensor_of(u->src(1), u), s = logistic(detail::quick_exp, x);
+  return gradients_of_sources({tensor_of(gradient, u) * (s + tensor_of(u, u) * (1 - s))});
+}
+constexpr ir::GradientRule kSilu{"silu", row_of_silu};
 
 // As its own op, whose reduction knows which quarter turn it is in: of the sine of x + pi/2 a sum
 // that is rounded would leave nothing far out.
@@ -164,14 +192,15 @@ Tensor Tensor::erf() const {
   return computed_wide(*this, [](const Tensor& x) {
     const auto [factor, power] = erfc_tail(x);
     const Tensor tail = factor * power;
-    return where(detail::magnitude(x) <= 1, erf_small(x), where(x < 0, tail - 1, 1 - tail));
+    const Tensor y =
+        where(detail::magnitude(x) <= 1, erf_small(x), where(x < 0, tail - 1, 1 - tail));
+    return detail::ruled(y, {x}, kErf);
   });
 }
 Tensor Tensor::gelu(std::string_view approximate) const {
   if (approximate != "none" && approximate != "tanh")
     fail<InvalidArgument>("gelu: approximate is '{}', neither 'none' nor 'tanh'", approximate);
   if (approximate == "none") return computed_wide(*this, gelu_by_erf);
-  // Not as silu() is: its gradient would be a kernel more in every transformer's layer.
   return computed_wide(*this, [](const Tensor& x) {
     return x * sigmoid_by(detail::quick_exp, 1.5957691216057307 * x * (1.0 + 0.044715 * x * x));
   });
@@ -180,7 +209,8 @@ Tensor Tensor::silu() const {
   return with_exponential(*this, [](auto exponential, const Tensor& x) {
     // x e^-|x| by e^(-|x|/2) twice: a subnormal e^-|x| would leave few bits of it.
     const Tensor root = exponential(detail::magnitude(x) * -0.5);
-    return where(x < 0, x * root * root, x) / (root * root + 1);
+    const Tensor y = where(x < 0, x * root * root, x) / (root * root + 1);
+    return detail::ruled(y, {x}, kSilu);
   });
 }
 Tensor Tensor::softplus(double beta, double threshold) const {

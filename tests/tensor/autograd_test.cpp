@@ -94,6 +94,9 @@ TEST(Autograd, AgreesWithFiniteDifferences) {
   expect_gradient_of_differences("erf", [](T x) { return x.erf(); }, {9}, -3, 3);
   expect_gradient_of_differences("gelu", [](T x) { return x.gelu(); }, {9}, -3, 3);
   expect_gradient_of_differences("tanh", [](T x) { return x.tanh(); }, {9}, -2, 2);
+  expect_gradient_of_differences("sigmoid", [](T x) { return x.sigmoid(); }, {9}, -4, 4);
+  expect_gradient_of_differences("silu", [](T x) { return x.silu(); }, {9}, -4, 4);
+  expect_gradient_of_differences("gelu by tanh", [](T x) { return x.gelu("tanh"); }, {9}, -3, 3);
   expect_gradient_of_differences("softplus", [](T x) { return x.softplus(2); }, {9}, -3, 3);
   expect_gradient_of_differences("pow", [](T x) { return x.pow(x); }, {7}, 0.2, 3);
   expect_gradient_of_differences(
