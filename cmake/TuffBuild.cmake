@@ -33,10 +33,15 @@ find_package(nlohmann_json REQUIRED)
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 
-# Headers are precompiled, and sources compiled in lumps, by Release builds alone: the others find a
-# #include that a source lacks and another of its lump has.
-if(NOT CMAKE_BUILD_TYPE STREQUAL "Release" OR NOT CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
+# Sources are compiled in lumps, and the graph's node precompiled, by Release builds alone: the others
+# find a #include that a source lacks and another of its lump has. Those of standard headers, which
+# all precompile, are found by tools/check_includes.py.
+if(NOT CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
   set(TUFF_PCH OFF)
+endif()
+set(TUFF_LUMPS OFF)
+if(TUFF_PCH AND CMAKE_BUILD_TYPE STREQUAL "Release")
+  set(TUFF_LUMPS ON)
 endif()
 
 # GCC 12 warns of overlapping copies inside std::string's operator+ (GCC bug 105651).
@@ -137,7 +142,7 @@ function(tuff_lumps target number)
       endif()
     endforeach()
   endforeach()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${TUFF_PCH} UNITY_BUILD_MODE GROUP)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${TUFF_LUMPS} UNITY_BUILD_MODE GROUP)
 endfunction()
 
 # tuff_room(<name> [SOURCES <file>...] [DEPS <room>...] [LIBS <target>...] [PRIVATE_LIBS <target>...]
@@ -159,7 +164,7 @@ function(tuff_room name)
     if(TUFF_PCH AND ROOM_OPTIONS)
       target_precompile_headers(tuff_${name} PRIVATE ${TUFF_HEADERS})
     elseif(TUFF_PCH)
-      if(name IN_LIST TUFF_NODE_ROOMS)
+      if(TUFF_LUMPS AND name IN_LIST TUFF_NODE_ROOMS)
         target_precompile_headers(tuff_${name} REUSE_FROM tuff_node_header)
       else()
         target_precompile_headers(tuff_${name} REUSE_FROM tuff_std_header)
@@ -183,7 +188,10 @@ function(tuff_test_header)
   set(headers <algorithm> <cmath> <functional> <map> <memory> <random> <string> <unordered_map> <vector>
     <gtest/gtest.h> <fmt/format.h>)
   if(TUFF_PCH)
-    list(APPEND headers ${TUFF_HEADERS} <fstream> <thread> ${TUFF_NODE_HEADER})
+    list(APPEND headers ${TUFF_HEADERS} <fstream> <thread>)
+  endif()
+  if(TUFF_LUMPS)
+    list(APPEND headers ${TUFF_NODE_HEADER})
   endif()
   target_precompile_headers(tuff_test_header PRIVATE ${headers})
 endfunction()

@@ -1,6 +1,7 @@
 // `tuff docs NAME`.
 #include <array>
 #include <memory>
+#include <vector>
 
 #include "base/check.h"
 #include "cli/command.h"

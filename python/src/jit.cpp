@@ -1,5 +1,6 @@
 // What tuff.Jit of Python is made of: a Jit whose function is handed over at every call, so that
 // Python's collector sees all that refers to it.
+#include <atomic>
 #include <mutex>
 #include <thread>
 

@@ -3,6 +3,7 @@
 // sections 5.1 and 5.2): sign, exponent of bias 7 or 15, significand; the last exponent is one of
 // numbers in E4M3 but for S.1111.111, NaN, and as in IEEE 754 in E5M2.
 #include <gtest/gtest.h>
+#include <string>
 #include <tuff/dtype.h>
 
 #include <cmath>

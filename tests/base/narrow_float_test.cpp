@@ -1,6 +1,7 @@
 // The two 16-bit formats, every bit pattern and every rounding boundary, against values computed
 // from the definition of the formats with ldexp.
 #include <gtest/gtest.h>
+#include <string>
 #include <tuff/dtype.h>
 
 #include <bit>

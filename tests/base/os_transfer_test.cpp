@@ -1,5 +1,6 @@
 // Transfers and DataFile, by io_uring and by threads: bytes arrive whatever is aligned how,
 // whatever the kernel does in parts, and what fails names the file, the byte and the remedy.
+#include <array>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,10 +1,12 @@
 // The decoder against LLVM's: random words of every opcode of every encoding.
 #include "emu/rdna/decode.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
 #include <set>
+#include <string_view>
 
 #include "emu/llvm_tools.h"
 #include "emu/random_words.h"

@@ -1,6 +1,7 @@
 #include "emu/llvm_tools.h"
 
 #include <fmt/format.h>
+#include <string_view>
 #include <unistd.h>
 
 #include <filesystem>

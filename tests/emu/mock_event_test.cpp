@@ -1,6 +1,7 @@
 // Events of the emulated kernel driver: what is refused, when a wait ends, and that no wake-up is
 // lost among waiters, setters and destroyers.
 #include <atomic>
+#include <cstring>
 #include <thread>
 
 #include "emu/amd/kfd/events.h"

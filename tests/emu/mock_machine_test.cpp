@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <sstream>
 
+#include <fmt/format.h>
+
 #include "emu/amd/clock.h"
 #include "emu/mock_scene.h"
 

@@ -1,5 +1,6 @@
 // Kernels that clang compiles for gfx1100, interpreted, against the same C on this machine.
 #include <gtest/gtest.h>
+#include <string_view>
 #include <unistd.h>
 
 #ifdef __x86_64__

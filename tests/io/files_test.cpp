@@ -1,5 +1,6 @@
 // load() and save(): what is written is read back, over dtypes, shapes and formats; what files may
 // lie about is refused by name.
+#include <algorithm>
 #include <filesystem>
 #include <random>
 

@@ -9,6 +9,7 @@
 #include <functional>
 #include <random>
 
+#include "base/random_cases.h"
 #include "ir/scalar_eval.h"
 #include "ir/walk.h"
 #include "kernel/ast_builder.h"
@@ -18,6 +19,9 @@
 
 namespace tuff::kernel::testing {
 namespace {
+
+using tuff::testing::kSanitized;
+using tuff::testing::random_cases;
 
 using namespace ir;
 
@@ -121,10 +125,11 @@ double worst_over(const Function& f, DType t, const std::function<bool(double*)>
 TEST(Decompose, F32FunctionsKeepTheirBudgets) {
   for (const Function& f : kFunctions) {
     uint64_t bits = 0;
-    // Every exponent and sign, a prime step through the significands: 2^32 / 8191 values.
+    // Every exponent and sign, a prime step through the significands: 2^32 / kStep values.
+    constexpr uint32_t kStep = kSanitized ? 32771 : 8191;
     const auto sweep = [&](double* x) {
       *x = double(std::bit_cast<float>(uint32_t(bits)));
-      bits += 8191;
+      bits += kStep;
       return bits < (uint64_t(1) << 32);
     };
     double at = 0;
@@ -132,7 +137,7 @@ TEST(Decompose, F32FunctionsKeepTheirBudgets) {
     std::printf("f32 %s: %.3f ULP at %a\n", f.name, worst, at);
     EXPECT_LE(worst, f.budget32) << f.name << " at " << at;
     std::mt19937 random(5);
-    int left = 150000;
+    int left = int(random_cases(150000));
     const bool narrow = f.exact(-1) < 0 || std::isnan(double(f.exact(-1)));
     const auto near = [&](double* x) {  // where it matters: around 1, small arguments
       const double u = double(random()) / 4294967296.0;
@@ -148,7 +153,7 @@ TEST(Decompose, F32FunctionsKeepTheirBudgets) {
 TEST(Decompose, F32SineNearMultiplesOfPi) {
   Formula sine([](const UOp& x) { return sin_by_polynomial(x); }, DType::F32);
   double worst = 0;
-  for (int i = 1; i < 100000; i++) {
+  for (int i = 1; i < int(random_cases(100000)); i++) {
     const float x = float(i * M_PI / 2);
     for (float y : {x, std::nextafterf(x, 0), std::nextafterf(x, 1e30f), -x}) {
       worst = std::max(worst, ulp_error(sine(Scalar::of_double(DType::F32, double(y))).as_double(),
@@ -173,7 +178,7 @@ TEST(Decompose, F64SineNearMultiplesOfPi) {
                         ulp_error(cosine(at).as_double(), cosl(y), DType::F64)});
     }
   };
-  for (int i = 1; i < 20000; i++) look(i * M_PI / 2);
+  for (int i = 1; i < int(random_cases(20000)); i++) look(i * M_PI / 2);
   for (int e = 15; e < 1022; e++) look(std::round(std::ldexp(1 / M_PI, e)) * (M_PI / 2));
   for (double x : {std::ldexp(6381956970095103.0, 797), 1e19, 1e22, 1e300, 6.7e9, 0x1p19,
                    std::nextafter(0x1p19, 0), DBL_MAX})
@@ -185,7 +190,7 @@ TEST(Decompose, F64SineNearMultiplesOfPi) {
 TEST(Decompose, F64FunctionsKeepTheirBudgets) {
   for (const Function& f : kFunctions) {
     std::mt19937_64 random(3);
-    int left = 200000;
+    int left = int(random_cases(200000));
     const auto next = [&](double* x) {
       const double u = double(random() >> 11) * 0x1p-53;
       const int kind = left % 3;

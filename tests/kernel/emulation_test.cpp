@@ -4,7 +4,9 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 
+#include "base/random_cases.h"
 #include "ir/scalar_eval.h"
 #include "kernel/ast_builder.h"
 #include "kernel/dtype_cases.h"
@@ -211,7 +213,7 @@ TEST(EmulationRandom, LongDivision) {
 }
 
 TEST(EmulationRandom, LongsToFloatsRoundToNearestEven) {
-  constexpr int64_t kCount = 40000;
+  constexpr int64_t kCount = tuff::testing::random_cases(40000);
   for (DType from : {DType::I64, DType::U64, DType::I32, DType::U32}) {
     for (DType to : {DType::F32, DType::F16, DType::BF16, DType::F8E4M3FN, DType::F8E5M2}) {
       AstBuilder b;

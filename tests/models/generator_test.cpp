@@ -1,5 +1,6 @@
 // Decoding with a key-value cache: the logits and the text of the whole context computed anew at
 // each step, one captured graph for every length.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
 // No two live buffers overlap, over thousands of random lifetimes, and packing is worth it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "sched/memory_plan.h"

@@ -1,5 +1,6 @@
 // The same in memory of OpenCL: handles that are kept show in their context's reference count,
 // which the tests of sharing compare.
+#include <memory>
 #include <tuff/interop/opencl.h>
 
 #include "faults.h"

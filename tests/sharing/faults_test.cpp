@@ -1,5 +1,7 @@
 // The sanitizers' runs of the tests of sharing would find mistakes about lifetimes: here are some,
 // in memory of the host.
+#include <memory>
+
 #include "faults.h"
 
 namespace tuff::test {

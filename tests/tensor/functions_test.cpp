@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 
+#include <limits>
 #include <tuff/tensor.h>
 
 namespace tuff::test {

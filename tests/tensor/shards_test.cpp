@@ -1,5 +1,6 @@
 // Tensors on several devices against the same on one: what they hold, functions along the axis that
 // is cut and others, gradients, training in a Jit and out of it, state in files, and refusals.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

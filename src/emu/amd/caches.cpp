@@ -1,5 +1,6 @@
 #include "emu/amd/caches.h"
 
+#include <bit>
 #include <sys/mman.h>
 
 #include <atomic>

@@ -1,5 +1,6 @@
 #include "emu/rdna/decode.h"
 
+#include <string_view>
 #include <vector>
 
 #include "base/check.h"

@@ -1,6 +1,7 @@
 #include "io/formats/bytes.h"
 
 #include <algorithm>
+#include <string_view>
 
 namespace tuff::io {
 namespace {

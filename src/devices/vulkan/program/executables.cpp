@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include <fmt/format.h>
+
 namespace tuff::devices::vulkan {
 namespace {
 
