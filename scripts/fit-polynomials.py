@@ -68,6 +68,21 @@ def digamma_over_distance(z):
     return mp.psi(1, DIGAMMA_ROOT) if abs(distance) < 1e-30 else mp.digamma(mp.mpf(1.5) + z) / distance
 
 
+def i0_of_square(s):
+    """I0(x) of s = x^2."""
+    return mp.besseli(0, mp.sqrt(s))
+
+
+def i0_tail(t):
+    """sqrt(x) exp(-x) I0(x) of t = 1/x."""
+    if t < mp.mpf(1) / 2000:  # DLMF, 10.40.1
+        terms = [mp.mpf(1)]
+        for k in range(1, 12):
+            terms.append(terms[-1] * (2 * k - 1)**2 * t / (8 * k))
+        return mp.fsum(terms) / mp.sqrt(2 * mp.pi)
+    return mp.exp(-1 / t) * mp.besseli(0, 1 / t) / mp.sqrt(t)
+
+
 def fit(function, low, high, degree, center):
     """Coefficients of powers of x - center from the constant upwards, and the largest relative error."""
     low, high = mp.mpf(low), mp.mpf(high)
@@ -99,6 +114,8 @@ ROWS = [
     ("kLgamma1F32", lgamma_over_z(1), mp.mpf(-1) / 2, mp.mpf(1) / 2, 15), ("kLgamma1F64", lgamma_over_z(1), mp.mpf(-1) / 2, mp.mpf(1) / 2, 30),
     ("kLgamma2F32", lgamma_over_z(2), mp.mpf(-1) / 2, 1, 12), ("kLgamma2F64", lgamma_over_z(2), mp.mpf(-1) / 2, 1, 24),
     ("kDigammaF32", digamma_over_distance, mp.mpf(-1) / 2, mp.mpf(1) / 2, 12), ("kDigammaF64", digamma_over_distance, mp.mpf(-1) / 2, mp.mpf(1) / 2, 24),
+    ("kI0F32", i0_of_square, 0, 64, 11), ("kI0F64", i0_of_square, 0, 100, 20),
+    ("kI0TailF32", i0_tail, 0, mp.mpf(1) / 8, 7, 0.0625), ("kI0TailF64", i0_tail, 0, mp.mpf(1) / 10, 22, 0.05),
 ]
 
 

@@ -634,6 +634,20 @@ def schedules():
     return rates
 
 
+def padded_sequences(flat):
+    """An LSTM both ways over sequences of 4, 1 and 3 steps, and the gradients of sums of squares."""
+    lstm, x = torch.nn.LSTM(3, 2, bidirectional=True).double(), floats(4, 3, 3).requires_grad_()
+    with torch.no_grad():
+        for p in lstm.parameters():
+            p.copy_(floats(*p.shape, low=-0.7, high=0.7))
+    rnn = torch.nn.utils.rnn
+    y, (h, c) = lstm(rnn.pack_padded_sequence(x, [4, 1, 3], enforce_sorted=False))
+    y = rnn.pad_packed_sequence(y, total_length=4)[0]
+    (y.square().sum() + h.square().sum() + c.sum()).backward()
+    return {"state": {n: flat(p) for n, p in lstm.state_dict().items()}, "in": flat(x), "out": flat(y), "h": flat(h), "c": flat(c),
+            "grad": flat(x.grad), "grads": {n: flat(p.grad) for n, p in lstm.named_parameters()}}
+
+
 def layers():
     """A layer's state, its input and its output, flat: what tests/nn compares with."""
     attention = torch.nn.MultiheadAttention(6, 2, batch_first=True).double()
@@ -645,7 +659,11 @@ def layers():
     norm, batches = torch.nn.BatchNorm2d(3).double(), [floats(2, 3, 2, 2) for _ in range(3)]
     outs = [norm(b) for b in batches]
     flat = lambda t: digits(t.detach().flatten().tolist())
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        padded = padded_sequences(flat)
     return {
+        "padded": padded,
         "attention": {"state": {n: flat(p) for n, p in attention.state_dict().items()}, "in": flat(x), "out": flat(attention(x, x, x)[0]), "causal": flat(attention(x, x, x, attn_mask=causal)[0])},
         "batchnorm": {"in": [flat(b) for b in batches], "out": [flat(o) for o in outs], "mean": flat(norm.running_mean), "var": flat(norm.running_var), "eval": flat(norm.eval()(batches[0]))},
     }
@@ -712,9 +730,38 @@ def of_users():
     ]
 
 
+def of_halves_of_bytes():
+    """Numbers of 4 bits, two in a byte, the first in the low half."""
+    def halves(p):
+        return torch.stack([p & 15, p >> 4], -1).flatten(-2)
+
+    def linear(x, p, scales, zeros):
+        return x @ ((halves(p).reshape(4, 4, 8) - zeros.unsqueeze(-1)) * scales.unsqueeze(-1)).flatten(1).mT
+    packed = ints(4, 16, high=256)
+    yield from [
+        ("pack_int4", [ints(3, 10, low=-8, high=8)], lambda p: (p[:, ::2] & 15) | ((p[:, 1::2] & 15) << 4)),
+        ("unpack_int4", [packed], lambda p: (halves(p) ^ 8) - 8),
+        ("linear_int4", [floats(9, 32), packed, floats(4, 4, low=0.1, high=1)], lambda x, p, s: linear(x, p, s, torch.tensor([[8]]))),
+        ("linear_int4_vector", [floats(32), packed, floats(4, 4, low=0.1, high=1), ints(4, 4, high=16)], linear),
+    ]
+
+
+def of_any_rank():
+    """Singular matrices, by small whole numbers; the Bessel function of windows."""
+    halved = torch.tensor([[[1.0, 2], [2, 4]], [[3, 1], [1, 2]]]).double()
+    tall = ints(5, 2, low=-3, high=4).double() @ torch.tensor([[1.0, 0, 2], [0, 1, -1]]).double()
+    yield from [
+        ("i0", [floats(3, 5, low=-6, high=6)], torch.special.i0),
+        ("kaiser_window", [], lambda: torch.kaiser_window(9, periodic=False, beta=8.6, dtype=torch.float64)),
+        # By its terms: the gradient of PyTorch's det() is 0 there.
+        ("det_singular", [halved], lambda p: p[:, 0, 0] * p[:, 1, 1] - p[:, 0, 1] * p[:, 1, 0]),
+        ("lstsq_any_rank", [tall, floats(5, 2)], lambda p, q: torch.linalg.pinv(p, rtol=1e-4) @ q),
+    ]
+
+
 GROUPS = (elementwise, movement, reductions, networks, creation, more_movement, indexing, more_elementwise, special, more_reductions, einsums, more_networks)
 # Drawn after all else, so that the operands of the groups above are what they were.
-LATER = (later_elementwise, later_activations, later_products, later_movement, later_reductions, later_losses, later_attention, window_convolutions, window_pools, window_sampling, later_scatter, sorting, running, transforms, linear_algebra, of_users)
+LATER = (later_elementwise, later_activations, later_products, later_movement, later_reductions, later_losses, later_attention, window_convolutions, window_pools, window_sampling, later_scatter, sorting, running, transforms, linear_algebra, of_users, of_halves_of_bytes, of_any_rank)
 
 
 def main():

@@ -217,7 +217,8 @@ bool refuses(const Function& f, DType t) {
                                                      "grid_sample_nearest_border", "grid_sample_bicubic",
                                                      "grid_sample_bicubic_border", "grid_sample_bicubic_reflection",
                                                      "grid_sample_volume", "grid_sample_volume_nearest",
-                                                     "scan", "scan_reverse"};
+                                                     "scan", "scan_reverse",
+                                                     "linear_int4", "linear_int4_vector"};
   static const std::set<std::string> no_bools = {"integer_arithmetic",
                                                  "one_hot",
                                                  "index_int",
@@ -259,6 +260,7 @@ bool refuses(const Function& f, DType t) {
   static const std::set<std::string> factorizations = {
       "cholesky", "qr_q",         "qr_r",        "solve",        "solve_triangular", "inverse",
       "det",      "logdet",       "slogdet",     "slogdet_sign", "eigh_values",      "eigh_vectors",
+      "det_singular", "lstsq_any_rank",
       "lstsq",    "svd_values",   "svd_vectors", "pinverse"};
   if (factorizations.count(f.name)) return t != DType::F32 && t != DType::F64;
   if (is_float(t)) return false;

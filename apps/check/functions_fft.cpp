@@ -40,6 +40,7 @@ std::vector<Function> transforms() {
 std::vector<Function> others() {
   return {
       {"as_strided", Exact, [](Inputs x) { return x[0].as_strided({2, 3}, {10, 3}, 1); }},
+      {"kaiser_window", Curved, [](Inputs) { return fft::kaiser_window(9, false, 8.6); }},
       {"as_strided_windows", Exact, [](Inputs x) { return x[0].as_strided({5, 4}, {3, 2}, 2); }},
       {"rearrange", Exact,
        [](Inputs x) { return x[0].rearrange("a (b p) ... -> (p a) ... b", {{"p", 2}}); }},

@@ -25,6 +25,7 @@ std::vector<Function> elementary() {
       {"log10", Curved, [](Inputs x) { return x[0].log10(); }},
       {"erfc", Curved, [](Inputs x) { return x[0].erfc(); }},
       {"erfinv", Curved, [](Inputs x) { return x[0].erfinv(); }},
+      {"i0", Curved, [](Inputs x) { return x[0].i0(); }},
       {"lgamma", Curved, [](Inputs x) { return x[0].lgamma(); }},
       {"digamma", Curved, [](Inputs x) { return x[0].digamma(); }},
       {"logit", Curved, [](Inputs x) { return x[0].logit(); }},

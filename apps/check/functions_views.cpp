@@ -1,5 +1,7 @@
-// TensorViews, TensorStatistics and losses as rows. Operands: later_movement(), later_reductions()
-// and later_losses() of scripts/tensor-values.py.
+// TensorViews, TensorStatistics and losses as rows. Operands: later_movement(), later_reductions(),
+// later_losses() and of_halves_of_bytes() of scripts/tensor-values.py.
+#include <tuff/int4.h>
+
 #include "check/functions.h"
 
 namespace tuff::check {
@@ -131,11 +133,26 @@ std::vector<Function> losses() {
   };
 }
 
+Tensor bytes(const Tensor& x) { return x.cast(DType::U8); }
+
+std::vector<Function> halves_of_bytes() {
+  using enum DType;
+  return {
+      {"pack_int4", Exact, [](Inputs x) { return pack_int4(x[0]).cast(I32); },
+       {I8, U8, I16, U16, I32, U32, I64, U64}},
+      {"unpack_int4", Exact, [](Inputs x) { return unpack_int4(bytes(x[0])).cast(I32); }},
+      {"linear_int4", Rounded,
+       [](Inputs x) { return linear_int4(x[0], bytes(x[1]), x[2], {}, 8); }},
+      {"linear_int4_vector", Rounded,
+       [](Inputs x) { return linear_int4(x[0], bytes(x[1]), x[2], bytes(x[3]), 8); }},
+  };
+}
+
 }  // namespace
 
 std::vector<Function> functions_of_views() {
   std::vector<Function> out;
-  for (const auto part : {views, statistics, losses})
+  for (const auto part : {views, statistics, losses, halves_of_bytes})
     for (Function& f : part()) out.push_back(std::move(f));
   return out;
 }

@@ -8,7 +8,9 @@ namespace tuff {
 
 /// As long as it lives, on this thread: products (matmul and what is made of it, linear, einsum,
 /// convolutions, attention's) round their F32 operands to `dtype` and give that dtype, adding up
-/// unrounded; reductions, norms, softmax and losses of F16 and BF16 give F32. Linear algebra and
+/// unrounded; of F16 and BF16 these give F32: reductions, norms (normalize() too), softmax, losses,
+/// and what PyTorch lists for its range: exp, expm1, log, log2, log10, log1p, pow, reciprocal, a
+/// number over a tensor, rsqrt, softplus, tan, acos, asin, cosh, sinh, erfinv. Linear algebra and
 /// Fourier transforms are as they are outside; all others follow their operands. Floats of 8 bits
 /// and parameters stay as they are, and gradients have the parameters' dtype. Scopes nest; one that
 /// is not enabled computes as written. InvalidArgument unless dtype is F16 or BF16.

@@ -78,6 +78,11 @@ Derivatives jvp(const TensorsFunction& f, const Tensors& inputs, const Tensors& 
 Tensor jacrev(const TensorFunction& f, const Tensor& x);
 /// The same by each of several inputs.
 Tensors jacrev(const std::function<Tensor(const Tensors&)>& f, const Tensors& inputs);
+/// The same derivatives, f(x)'s extents and then x's, by one jvp() of as many v as x has elements:
+/// for functions of few elements that give many.
+Tensor jacfwd(const TensorFunction& f, const Tensor& x);
+/// The same by each of several inputs.
+Tensors jacfwd(const std::function<Tensor(const Tensors&)>& f, const Tensors& inputs);
 /// The second derivatives of a function of one element: x's extents twice. ShapeError for another.
 Tensor hessian(const TensorFunction& f, const Tensor& x);
 

@@ -110,5 +110,9 @@ Tensor hamming_window(int64_t n, bool periodic = true, double alpha = 0.54, doub
 Tensor blackman_window(int64_t n, bool periodic = true, const TensorOptions& options = {});
 /// 1 - |2 k / n - 1|.
 Tensor bartlett_window(int64_t n, bool periodic = true, const TensorOptions& options = {});
+/// i0(beta sqrt(1 - (2 k / n - 1)^2)) / i0(beta) (Kaiser, 1974); beta trades the width of the main
+/// lobe for the height of the others.
+Tensor kaiser_window(int64_t n, bool periodic = true, double beta = 12,
+                     const TensorOptions& options = {});
 
 }  // namespace tuff::fft

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <tuff/int4.h>
 #include <tuff/module.h>
 #include <tuff/tensor.h>
 
@@ -29,6 +30,29 @@ struct Linear : Module {
     m.parameter("weight", weight), m.parameter("bias", bias);
   }
   Tensor weight, bias;
+};
+
+/// A Linear whose weight is packed by quantize_int4(): an eighth of the memory of F32. It is
+/// trained no more; the bias is. Tensors: packed, scales, zeros (undefined if symmetric) and bias.
+struct LinearInt4 : Module {
+  /// InvalidArgument unless group_size is even and divides what the Linear takes.
+  explicit LinearInt4(const Linear& linear, int64_t group_size = 32, bool symmetric = false);
+  /// Weights of 0, for a state that is loaded. InvalidArgument as above.
+  LinearInt4(int64_t in_features, int64_t out_features, bool bias = true, int64_t group_size = 32,
+             bool symmetric = false, const TensorOptions& options = {});
+  /// Of what quantize_int4() gave, which is computed now, and not by every product.
+  explicit LinearInt4(const Int4Weight& weight, Tensor bias = {}, int64_t group_size = 32);
+  Tensor operator()(const Tensor& x) const {
+    return run(x, [&](const Tensor& in) {
+      return linear_int4(in, packed, scales, zeros, group_size, bias);
+    });
+  }
+  void members(Members& m) const override {
+    m.buffer("packed", packed), m.buffer("scales", scales), m.buffer("zeros", zeros);
+    m.parameter("bias", bias);
+  }
+  Tensor packed, scales, zeros, bias;
+  int64_t group_size;
 };
 
 /// Normalizes (N, C, ...) per channel: in training mode with the batch's statistics, which also

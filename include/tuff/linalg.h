@@ -50,7 +50,8 @@ Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, bool left 
 /// The inverse; inf or NaN where there is none.
 Tensor inv(const Tensor& a);
 
-/// The determinant (...); 0 where a pivot is 0, and then the gradient is inf or NaN.
+/// The determinant (...); 0 where a pivot is 0. The gradient there is the matrix of cofactors
+/// still, by pivots that are not quite 0; that of the gradient is right where a is regular.
 Tensor det(const Tensor& a);
 
 /// {sign, logarithm of the absolute value} of the determinant: {0, -inf} where a pivot is 0. Only
@@ -79,10 +80,16 @@ struct LeastSquares {
   Tensor solution;   ///< (..., n, k)
   Tensor residuals;  ///< (..., k): sums of squares where m > n; else it has no elements
 };
-/// X of the smallest |a X - b|, and of those the smallest X: a (..., m, n) of full rank, b
-/// (..., m, k); batches broadcast. By qr() of a, or of its transpose where m < n, PyTorch's
-/// driver "gels". inf, NaN or large numbers where a has not full rank: pinv(a) b then.
-LeastSquares lstsq(const Tensor& a, const Tensor& b);
+/// X of the smallest |a X - b|, and of those the smallest X: a (..., m, n), b (..., m, k); batches
+/// broadcast. `driver` is LAPACK's name of a way, as in PyTorch: "gels" by qr() of a, or of its
+/// transpose where m < n, gives inf, NaN or large numbers where a has not full rank; "gelsd" (also
+/// "gelsy" and "gelss") by svd() takes matrices of any rank: singular values up to rcond times the
+/// largest count as 0, rcond being max(m, n) times the dtype's epsilon if not given. The default is
+/// "gelsd" if rcond is given, else "gels" (PyTorch's on a CPU is "gelsy"), which is ten times as
+/// fast. Gradients are those of a matrix whose rank does not change. InvalidArgument for another
+/// driver, a negative rcond, and an rcond for "gels".
+LeastSquares lstsq(const Tensor& a, const Tensor& b, std::optional<double> rcond = {},
+                   std::string_view driver = {});
 
 /// Moore and Penrose's inverse (..., n, m) by svd(): singular values up to max(atol, rtol times the
 /// largest) count as 0. rtol is max(m, n) times the dtype's epsilon if neither is given, else 0.

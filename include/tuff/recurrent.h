@@ -67,6 +67,12 @@ struct RecurrentOptions {
 /// features) if batch_first; states (layers * directions, batch, hidden), zeros if not given. Names
 /// are PyTorch's: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, with _reverse behind for the
 /// way back.
+///
+/// `lengths`, integers (batch), say how many steps each sequence has, as pack_padded_sequence()
+/// does in PyTorch, in any order: what is behind them is not read and has no gradient, outputs
+/// there are 0, last states are those after the last step, and ways back begin at it. A length of 0
+/// keeps the first states; more than `time` is `time`. InvalidArgument for floats, ShapeError for
+/// another shape.
 class Recurrent : public Module {
  public:
   void members(Members& m) const override;
@@ -83,10 +89,11 @@ class Recurrent : public Module {
   };
   virtual State step(const Tensor& gates, const State& before, const Weights& w) const = 0;
   // The output, and the last states of all layers and directions; `states` may be undefined.
-  std::pair<Tensor, State> sequence(const Tensor& x, const State& states) const;
+  std::pair<Tensor, State> sequence(const Tensor& x, const State& states,
+                                    const Tensor& lengths) const;
 
  private:
-  std::pair<Tensor, State> way(const Tensor& x, size_t k, State state) const;
+  std::pair<Tensor, State> way(const Tensor& x, size_t k, State state, const Tensor& there) const;
   std::vector<Weights> weights_;  // by layer, in either direction
   RecurrentOptions options_;
   int64_t hidden_;
@@ -97,7 +104,9 @@ class RNN : public Recurrent {
  public:
   RNN(int64_t in, int64_t hidden, const RecurrentOptions& options = {},
       std::string nonlinearity = "tanh", const TensorOptions& tensors = {});
-  std::pair<Tensor, Tensor> operator()(const Tensor& x, const Tensor& h = {}) const;
+  /// x and lengths as Recurrent has them; h (layers * directions, N, hidden), zeros if not given.
+  std::pair<Tensor, Tensor> operator()(const Tensor& x, const Tensor& h = {},
+                                       const Tensor& lengths = {}) const;
 
  protected:
   State step(const Tensor& gates, const State& before, const Weights& w) const override;
@@ -114,7 +123,8 @@ class LSTM : public Recurrent {
       : Recurrent(4, in, hidden, options, tensors) {}
   /// x as Recurrent has it; h and c (layers * directions, N, hidden), zeros if not given.
   std::tuple<Tensor, Tensor, Tensor> operator()(const Tensor& x, const Tensor& h = {},
-                                                const Tensor& c = {}) const;
+                                                const Tensor& c = {},
+                                                const Tensor& lengths = {}) const;
 
  protected:
   State step(const Tensor& gates, const State& before, const Weights& w) const override;
@@ -126,7 +136,9 @@ class GRU : public Recurrent {
   GRU(int64_t in, int64_t hidden, const RecurrentOptions& options = {},
       const TensorOptions& tensors = {})
       : Recurrent(3, in, hidden, options, tensors) {}
-  std::pair<Tensor, Tensor> operator()(const Tensor& x, const Tensor& h = {}) const;
+  /// x and lengths as Recurrent has them; h (layers * directions, N, hidden), zeros if not given.
+  std::pair<Tensor, Tensor> operator()(const Tensor& x, const Tensor& h = {},
+                                       const Tensor& lengths = {}) const;
 
  protected:
   State step(const Tensor& gates, const State& before, const Weights& w) const override;

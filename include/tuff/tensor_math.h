@@ -89,6 +89,8 @@ class TensorMath {
   /// The derivative of lgamma(); NaN at the negative whole numbers, infinite at 0. Below 0 as
   /// lgamma().
   Tensor digamma() const;
+  /// The modified Bessel function of the first kind of order 0 (NIST DLMF, 10.25).
+  Tensor i0() const;
   /// log(x / (1 - x)), of x kept in eps..1 - eps if eps is given.
   Tensor logit(std::optional<double> eps = {}) const;
   /// log(exp(x) + exp(y)) without overflow on the way.

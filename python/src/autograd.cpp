@@ -83,6 +83,13 @@ void bind_autograd(py::module_& m) {
       },
       arg("function"), arg("inputs"), "What tuff.autograd.jacrev calls.");
   m.def(
+      "jacfwd_of",
+      [](const py::function& f, const Tensors& x) {
+        return autograd::jacfwd(
+            [&f](const Tensors& in) { return result_of(f, py::make_tuple(in)).cast<Tensor>(); }, x);
+      },
+      arg("function"), arg("inputs"), "What tuff.autograd.jacfwd calls.");
+  m.def(
       "hessian_of",
       [](const py::function& f, const Tensor& x) {
         return autograd::hessian(

@@ -124,6 +124,13 @@ void bind_frequencies(py::module_& m) {
          bool grad) { return fft::hamming_window(n, periodic, alpha, beta, {t, device, grad}); },
       arg("window_length"), arg("periodic") = true, arg("alpha") = 0.54, arg("beta") = 0.46,
       TUFF_OPTIONS, "alpha - beta cos(2 pi k / n).");
+  m.def(
+      "kaiser_window",
+      [](int64_t n, bool periodic, double beta, DType t, const std::string& device, bool grad) {
+        return fft::kaiser_window(n, periodic, beta, {t, device, grad});
+      },
+      arg("window_length"), arg("periodic") = true, arg("beta") = 12.0, TUFF_OPTIONS,
+      "i0(beta sqrt(1 - (2 k / n - 1)^2)) / i0(beta).");
 }
 
 void bind_frames(py::module_& m) {

@@ -49,11 +49,13 @@ void bind_equations(py::module_& m) {
   m.def("inv", &linalg::inv, arg("A"), "The inverse; inf or NaN where there is none.");
   m.def(
       "lstsq",
-      [](const Tensor& a, const Tensor& b) {
-        const linalg::LeastSquares found = linalg::lstsq(a, b);
+      [](const Tensor& a, const Tensor& b, std::optional<double> rcond,
+         const std::optional<std::string>& driver) {
+        const linalg::LeastSquares found = linalg::lstsq(a, b, rcond, driver.value_or(""));
         return py::make_tuple(found.solution, found.residuals);
       },
-      arg("A"), arg("B"), "The X of the smallest |A X - B|, and sums of squares of what is left.");
+      arg("A"), arg("B"), arg("rcond") = py::none(), py::kw_only(), arg("driver") = py::none(),
+      "The X of the smallest |A X - B|, and sums of squares of what is left.");
   m.def("pinv", &linalg::pinv, arg("A"), py::kw_only(), arg("atol") = py::none(),
         arg("rtol") = py::none(), "Moore and Penrose's inverse.");
   m.def("det", &linalg::det, arg("A"), "The determinant.");

@@ -78,6 +78,7 @@ PYBIND11_MODULE(_tuff, m) {
   bind_sharing(m, tensor);
   bind_linalg(m, tensor);
   bind_functions(m);
+  bind_int4(m);
   bind_all_reduce(m);
   bind_autograd(m);
   bind_jit(m);

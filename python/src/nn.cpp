@@ -68,6 +68,21 @@ void bind_linear(py::module_& m) {
           return nn::Linear(weight, given(bias));
         }),
         arg("weight"), arg("bias") = py::none());
+  layer<nn::LinearInt4>(m, "LinearInt4", "A Linear whose weight is packed by quantize_int4().")
+      .def(py::init([](int64_t in, int64_t out, bool bias, int64_t group_size, bool symmetric,
+                       DType t, const std::string& device) {
+             return nn::LinearInt4(in, out, bias, group_size, symmetric, {t, device});
+           }),
+           arg("in_features"), arg("out_features"), arg("bias") = true, arg("group_size") = 32,
+           arg("symmetric") = false, TUFF_LAYER_OPTIONS)
+      .def(py::init([](const Tensor& packed, const Tensor& scales, const MaybeTensor& zeros,
+                       const MaybeTensor& bias, int64_t group_size) {
+             return nn::LinearInt4(Int4Weight{packed, scales, given(zeros)}, given(bias),
+                                   group_size);
+           }),
+           arg("packed"), arg("scales"), arg("zeros") = py::none(), arg("bias") = py::none(),
+           arg("group_size") = 32)
+      .def_readonly("group_size", &nn::LinearInt4::group_size);
 }
 
 void bind_part_norms(py::module_& m) {

@@ -8,6 +8,21 @@ namespace {
 
 using py::arg;
 using MaybeTensors = std::optional<std::pair<Tensor, Tensor>>;
+// Lengths of sequences: a tensor, or numbers, which are looked at.
+using Lengths = std::optional<std::variant<Tensor, std::vector<int64_t>>>;
+
+Tensor lengths_of(const Lengths& lengths, const Tensor& x, const nn::Recurrent& layer) {
+  if (!lengths) return {};
+  if (const Tensor* given = std::get_if<Tensor>(&*lengths)) return *given;
+  const auto& list = std::get<std::vector<int64_t>>(*lengths);
+  const Size steps = x.dim() == 3 ? x.size(layer.options().batch_first) : Size(0);
+  for (size_t i = 0; i < list.size() && steps.is_number(); i++) {
+    if (list[i] < 0 || list[i] > int64_t(steps))
+      throw InvalidArgument("lengths[" + std::to_string(i) + "] is " + std::to_string(list[i]) +
+                            ", there are " + std::to_string(int64_t(steps)) + " steps");
+  }
+  return Tensor::from(list, {int64_t(list.size())}, {.dtype = DType::I64, .device = x.device()});
+}
 
 nn::RecurrentOptions options(int64_t num_layers, bool bias, bool batch_first, double dropout,
                              bool bidirectional) {
@@ -70,8 +85,10 @@ void bind_sequences(py::module_& m) {
            arg("dropout") = 0.0, arg("bidirectional") = false, TUFF_LAYER_OPTIONS)
       .def(
           "__call__",
-          [](const nn::RNN& l, const Tensor& x, const MaybeTensor& h) { return l(x, given(h)); },
-          arg("x"), arg("hx") = py::none());
+          [](const nn::RNN& l, const Tensor& x, const MaybeTensor& h, const Lengths& lengths) {
+            return l(x, given(h), lengths_of(lengths, x, l));
+          },
+          arg("x"), arg("hx") = py::none(), arg("lengths") = py::none());
   LayerClass<nn::LSTM>(m, "LSTM", "LSTMCells over a sequence.")
       .def(py::init([](int64_t in, int64_t hidden, int64_t num_layers, bool bias,
                        bool batch_first, double dropout, bool bidirectional, DType t,
@@ -83,11 +100,12 @@ void bind_sequences(py::module_& m) {
            arg("input_size"), arg("hidden_size"), TUFF_RECURRENT_OPTIONS, TUFF_LAYER_OPTIONS)
       .def(
           "__call__",
-          [](const nn::LSTM& l, const Tensor& x, const MaybeTensors& hx) {
-            const auto [y, h, c] = hx ? l(x, hx->first, hx->second) : l(x);
+          [](const nn::LSTM& l, const Tensor& x, const MaybeTensors& hx, const Lengths& lengths) {
+            const Tensor n = lengths_of(lengths, x, l);
+            const auto [y, h, c] = hx ? l(x, hx->first, hx->second, n) : l(x, {}, {}, n);
             return std::pair(y, std::pair(h, c));
           },
-          arg("x"), arg("hx") = py::none());
+          arg("x"), arg("hx") = py::none(), arg("lengths") = py::none());
   LayerClass<nn::GRU>(m, "GRU", "GRUCells over a sequence.")
       .def(py::init([](int64_t in, int64_t hidden, int64_t num_layers, bool bias,
                        bool batch_first, double dropout, bool bidirectional, DType t,
@@ -99,8 +117,10 @@ void bind_sequences(py::module_& m) {
            arg("input_size"), arg("hidden_size"), TUFF_RECURRENT_OPTIONS, TUFF_LAYER_OPTIONS)
       .def(
           "__call__",
-          [](const nn::GRU& l, const Tensor& x, const MaybeTensor& h) { return l(x, given(h)); },
-          arg("x"), arg("hx") = py::none());
+          [](const nn::GRU& l, const Tensor& x, const MaybeTensor& h, const Lengths& lengths) {
+            return l(x, given(h), lengths_of(lengths, x, l));
+          },
+          arg("x"), arg("hx") = py::none(), arg("lengths") = py::none());
 }
 
 }  // namespace

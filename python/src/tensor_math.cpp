@@ -22,6 +22,7 @@ constexpr Unary kUnary[] = {
     {"erfinv", &Tensor::erfinv, "The inverse of erf()."},
     {"lgamma", &Tensor::lgamma, "The logarithm of |gamma(x)|."},
     {"digamma", &Tensor::digamma, "The derivative of lgamma()."},
+    {"i0", &Tensor::i0, "The modified Bessel function of order 0."},
     {"sinc", &Tensor::sinc, "sin(pi x) / (pi x), 1 at 0."},
     {"rad2deg", &Tensor::rad2deg, "Radians as degrees."},
     {"deg2rad", &Tensor::deg2rad, "Degrees as radians."},

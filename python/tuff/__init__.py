@@ -17,16 +17,16 @@ from ._tuff import (  # noqa: F401
     Unsupported,
     bfloat16, bool_, float8_e4m3fn, float8_e5m2, float16, float32, float64, int8, int16, int32, int64,
     uint8, uint16, uint32, uint64,
-    all_reduce, canonical_device, default_device, devices, digits, finfo, from_dlpack, is_grad_enabled, load, pow,
-    promote,
-    realize, save, synchronize, tensor, training,
+    all_reduce, canonical_device, default_device, dequantize_int4, devices, digits, finfo, from_dlpack,
+    is_grad_enabled, linear_int4, load, pack_int4, pow, promote, quantize_int4,
+    realize, save, synchronize, tensor, training, unpack_int4,
 )
-from . import amp, autograd, data, distributions, fft, linalg, nn, optim  # noqa: F401
+from . import amp, autograd, data, distributions, fft, func, linalg, nn, optim  # noqa: F401
 from .autograd import checkpoint, scan, vmap  # noqa: F401
 from ._grad import no_grad  # noqa: F401
 from ._jit import Jit, jit  # noqa: F401
 from .fft import (  # noqa: F401
-    bartlett_window, blackman_window, hamming_window, hann_window, istft, stft,
+    bartlett_window, blackman_window, hamming_window, hann_window, istft, kaiser_window, stft,
 )
 
 # The functions of Tensor that need no tensor to begin with, or several.

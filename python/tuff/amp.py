@@ -9,9 +9,10 @@ from .optim import GradScaler  # noqa: F401
 class autocast:
     """with autocast(dtype): what this thread computes inside, by function. Products (matmul and what is made of it,
     linear, einsum, convolutions, attention's) round their float32 operands to dtype, float16 or bfloat16, and give
-    it, adding up unrounded; reductions, norms, softmax and losses of 16 bits give float32; all others follow their
-    operands. Parameters keep their dtype, and so do their gradients. Scopes nest; enabled=False computes as
-    written. Also a decorator: @autocast(dtype)."""
+    it, adding up unrounded; of 16 bits these give float32: reductions, norms, softmax, losses, exp, expm1, log, log2,
+    log10, log1p, pow, reciprocal, a number over a tensor, rsqrt, softplus, tan, acos, asin, cosh, sinh, erfinv. All
+    others follow their operands. Parameters keep their dtype, and so do their gradients. Scopes nest; enabled=False
+    computes as written. Also a decorator: @autocast(dtype)."""
 
     def __init__(self, dtype=_tuff.float16, enabled=True):
         self._scope = _tuff.AutocastScope(dtype, enabled)

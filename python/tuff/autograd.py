@@ -153,6 +153,13 @@ def jacrev(function, inputs):
     return _unlisted(_tuff.jacrev_of(lambda x: function(*x), given), one)
 
 
+def jacfwd(function, inputs):
+    """jacrev()'s derivatives by one jvp() of as many v as an input has elements: for functions of few elements that
+    give many."""
+    given, one = _listed("jacfwd", inputs)
+    return _unlisted(_tuff.jacfwd_of(lambda x: function(*x), given), one)
+
+
 def hessian(function, x):
     """The second derivatives of a function of one element: x's extents twice."""
     return _tuff.hessian_of(function, x)

@@ -19,6 +19,13 @@ def _tensors(*values):
     return [t.expand(total.shape) for t in out]
 
 
+def _require(what, name, value, condition, holds):
+    """Of a number. What a tensor holds is not read, as nothing waits for values: logarithms of what is not there are
+    NaN."""
+    if not isinstance(value, _Tensor) and not holds(float(value)):
+        raise _InvalidArgument(f"{what}: {name} is {value}: it has to be {condition}")
+
+
 class Distribution:
     """What all of them have: batch_shape, and what is computed of one draw for each of its elements."""
     batch_shape = ()
@@ -34,9 +41,11 @@ class Distribution:
 
 
 class Normal(Distribution):
-    """Of this mean and standard deviation."""
+    """Of this mean and standard deviation, which is above 0: InvalidArgument for a number that is not; of a tensor's
+    elements below 0 the log-probability is NaN."""
 
     def __init__(self, loc, scale):
+        _require("Normal", "scale", scale, "above 0", lambda v: v > 0)
         self.loc, self.scale = _tensors(loc, scale)
         self.batch_shape = self.loc.shape
 
@@ -71,6 +80,8 @@ class Uniform(Distribution):
     """Between low and high, without high."""
 
     def __init__(self, low, high):
+        if not isinstance(low, _Tensor):
+            _require("Uniform", "high", high, f"above low, {low}", lambda v: v > low)
         self.low, self.high = _tensors(low, high)
         self.batch_shape = self.low.shape
 
@@ -116,6 +127,7 @@ class Bernoulli(Distribution):
             self.logits, = _tensors(logits)
             self.probs = self.logits.sigmoid()
         else:
+            _require("Bernoulli", "probs", probs, "in 0..1", lambda v: 0 <= v <= 1)
             self.probs, = _tensors(probs)
             self.logits = self.probs.logit()
         self.batch_shape = self.probs.shape

@@ -16,6 +16,8 @@ class LeastSquares(_NamedTuple):
     residuals: _Tensor
 
 
-def lstsq(A, B):
-    """The X of the smallest |A X - B|, and of those the smallest X; A has full rank."""
-    return LeastSquares(*_linalg.lstsq(A, B))
+def lstsq(A, B, rcond=None, *, driver=None):
+    """The X of the smallest |A X - B|, and of those the smallest X. driver "gels" wants an A of full rank; "gelsd"
+    (also "gelsy", "gelss") takes any: singular values up to rcond times the largest count as 0, max(m, n) times the
+    dtype's epsilon if it is not given. The default is "gelsd" if rcond is given, else "gels"."""
+    return LeastSquares(*_linalg.lstsq(A, B, rcond, driver=driver))

@@ -5,7 +5,7 @@ from ._module import (  # noqa: F401
     Function, HookHandle, LoadReport, Module, ModuleDict, ModuleList, Parameter, Sequential,
     load_state_dict,
 )
-from ._tuff import Tensor as _Tensor, nn as _nn
+from ._tuff import Tensor as _Tensor, nn as _nn, quantize_int4 as _quantize_int4
 from ._tuff.nn import convert_  # noqa: F401
 
 
@@ -14,6 +14,21 @@ class Linear(_Layer):
     _core_class = _nn.Linear
     weight: _Tensor
     bias: _Tensor | None
+
+
+class LinearInt4(_Layer):
+    """A Linear whose weight is packed by tuff.quantize_int4(): (out, in / 2) bytes, and a scale and a zero point for
+    each `group_size` numbers of a row. zeros is None where it is symmetric. The weight is trained no more."""
+    _core_class = _nn.LinearInt4
+    packed: _Tensor
+    scales: _Tensor
+    zeros: _Tensor | None
+    bias: _Tensor | None
+
+    @classmethod
+    def from_float(cls, linear, group_size=32, symmetric=False):
+        """Of a Linear, whose bias it shares."""
+        return cls(*_quantize_int4(linear.weight.detach(), group_size, symmetric), linear.bias, group_size)
 
 
 class BatchNorm(_Layer):
@@ -255,7 +270,9 @@ class GRUCell(_Layer):
 
 class RNN(_Layer):
     """RNNCells over a sequence (time, batch, features), or (batch, time, features) if batch_first:
-    (output, h). The steps are unrolled: compile time grows with their number."""
+    (output, h). The steps are a loop, of which one is compiled. lengths says how many each sequence of the batch
+    has, as pack_padded_sequence() in PyTorch: outputs behind are 0, h is that of the last step, ways back begin at
+    it."""
     _core_class = _nn.RNN
 
 

@@ -416,6 +416,21 @@ class Linear(Module):
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None: ...
 
 
+class LinearInt4(Module):
+    packed: Tensor
+    scales: Tensor
+    zeros: Tensor | None
+    bias: Tensor | None
+    @overload
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, group_size: int = 32,
+                 symmetric: bool = False, *, dtype: DTypeLike = ..., device: str = '') -> None: ...
+    @overload
+    def __init__(self, packed: Tensor, scales: Tensor, zeros: Tensor | None = None,
+                 bias: Tensor | None = None, group_size: int = 32) -> None: ...
+    @classmethod
+    def from_float(cls, linear: Linear, group_size: int = 32, symmetric: bool = False) -> LinearInt4: ...
+
+
 class LocalResponseNorm(Module):
     def __init__(self, size: int, alpha: float = 0.0001, beta: float = 0.75,
                  k: float = 1.0) -> None: ...

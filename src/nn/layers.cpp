@@ -46,6 +46,25 @@ Linear::Linear(int64_t in, int64_t out, bool with_bias, const TensorOptions& o) 
   if (with_bias) bias = Tensor::uniform({out}, -bound, bound, trained(o));
 }
 
+LinearInt4::LinearInt4(const Linear& linear, int64_t size, bool symmetric)
+    : LinearInt4(quantize_int4(linear.weight.detach(), size, symmetric), linear.bias, size) {}
+LinearInt4::LinearInt4(int64_t in, int64_t out, bool with_bias, int64_t size, bool symmetric,
+                       const TensorOptions& o)
+    : LinearInt4(quantize_int4(constant({out, in}, 0, o), size, symmetric), {}, size) {
+  if (with_bias) bias = constant_parameter({out}, 0, o);
+}
+
+LinearInt4::LinearInt4(const Int4Weight& weight, Tensor given, int64_t size)
+    : packed(weight.packed),
+      scales(weight.scales),
+      zeros(weight.zeros),
+      bias(std::move(given)),
+      group_size(size) {
+  std::vector<Tensor> own{packed, scales};
+  if (zeros.defined()) own.push_back(zeros);
+  Tensor::realize(own);
+}
+
 BatchNorm::BatchNorm(int64_t n, double epsilon, double momentum_, bool affine,
                      const TensorOptions& o)
     : running_mean(constant({n}, 0, o)),
@@ -79,7 +98,7 @@ Tensor GroupNorm::operator()(const Tensor& x) const {
     require_channels("GroupNorm", in, 2, channels);
     const Size part = detail::product(in.sizes()) / (in.size(0) * groups);
     const Tensor y = in.reshape({in.size(0), groups, part}).layernorm({part}, {}, {}, eps);
-    return scaled(y.reshape(in.sizes()), weight, bias).cast(in.dtype());
+    return scaled(y.reshape(in.sizes()), weight, bias).cast(detail::total_dtype(in.dtype()));
   });
 }
 
@@ -94,7 +113,7 @@ Tensor InstanceNorm::operator()(const Tensor& x) const {
     require_channels("InstanceNorm", in, 3, features);
     const Size part = detail::product(in.sizes()) / (in.size(0) * features);
     const Tensor y = in.reshape({in.size(0), features, part}).layernorm({part}, {}, {}, eps);
-    return scaled(y.reshape(in.sizes()), weight, bias).cast(in.dtype());
+    return scaled(y.reshape(in.sizes()), weight, bias).cast(detail::total_dtype(in.dtype()));
   });
 }
 
@@ -183,7 +202,9 @@ Tensor EmbeddingBag::operator()(const Tensor& index) const {
       return mode == "sum" ? rows.sum({1}) : mode == "mean" ? rows.mean({1}) : rows.max({1});
     const Tensor counts = (in != *padding_idx).unsqueeze(-1);
     if (mode == "max") {
-      const Tensor largest = Tensor::where(counts, rows, -INFINITY).max({1});
+      const DType t = rows.dtype();
+      const double least = has_infinity(t) ? -INFINITY : -largest_value(t);
+      const Tensor largest = Tensor::where(counts, rows, least).max({1});
       return Tensor::where(counts.any({1}), largest, 0.0);
     }
     const Tensor sum = Tensor::where(counts, rows, 0.0).sum({1});

@@ -126,34 +126,61 @@ void Recurrent::members(Members& m) const {
   }
 }
 
-// One layer in one direction over (time, batch, features).
-std::pair<Tensor, Recurrent::State> Recurrent::way(const Tensor& x, size_t k, State state) const {
+// One layer in one direction over (time, batch, features); what is beyond a length changes no
+// state, so that a way back begins at each sequence's own end.
+std::pair<Tensor, Recurrent::State> Recurrent::way(const Tensor& x, size_t k, State state,
+                                                   const Tensor& there) const {
   const Weights& w = weights_[k];
   const bool back = options_.bidirectional && k % 2 == 1;
   const Tensor gates = x.linear(w.ih, w.bias_ih);
   const auto one = [&](const Tensors& before, const Tensors& rows) {
     State after = step(rows[0], before, w);
     for (size_t i = 0; i < after.size(); i++) after[i] = after[i].cast(before[i].dtype());
-    return Scanned{after, {after[0]}};
+    if (!there.defined()) return Scanned{after, {after[0]}};
+    for (size_t i = 0; i < after.size(); i++)
+      after[i] = Tensor::where(rows[1], after[i], before[i]);
+    return Scanned{after, {Tensor::where(rows[1], after[0], 0.0)}};
   };
+  Tensors sequences{gates};
+  if (there.defined()) sequences.push_back(there);
   // Loops have extents that are numbers, and elements.
   const Sizes sizes = state[0].sizes();
   if (std::ranges::all_of(sizes, &Size::is_number) && state[0].numel().max() > 0) {
-    Scanned all = scan(one, state, {gates}, {.reverse = back});
+    Scanned all = scan(one, state, sequences, {.reverse = back});
     return {all.outputs[0], std::move(all.states)};
   }
   const int64_t time = x.size(0);
   Tensors out(static_cast<size_t>(time));
   for (int64_t t = 0; t < time; t++) {
     const int64_t at = back ? time - 1 - t : t;
-    state = one(state, {gates[at]}).states;
-    out[size_t(at)] = state[0];
+    Tensors rows;
+    for (const Tensor& s : sequences) rows.push_back(s[at]);
+    Scanned step = one(state, rows);
+    state = std::move(step.states);
+    out[size_t(at)] = step.outputs[0];
   }
   return {Tensor::stack(out), std::move(state)};
 }
 
-std::pair<Tensor, Recurrent::State> Recurrent::sequence(const Tensor& given,
-                                                        const State& states) const {
+namespace {
+
+// (time, batch, 1): which steps the sequences have.
+Tensor steps_there(const Tensor& lengths, const Tensor& x) {
+  if (!is_int(lengths.dtype()))
+    fail<InvalidArgument>("Recurrent: lengths are {}: cast them to integers",
+                          name(lengths.dtype()));
+  if (!detail::same(lengths.sizes(), Sizes{x.size(1)}))
+    fail<ShapeError>("Recurrent: lengths are {} for a batch of {}",
+                     detail::text(lengths.sizes()), x.size(1));
+  detail::require_same_device("Recurrent", x, lengths);
+  const Tensor step = detail::counter(x.size(0), 0, 2, x.device());
+  return (step.cast(lengths.dtype()) < lengths).unsqueeze(-1);
+}
+
+}  // namespace
+
+std::pair<Tensor, Recurrent::State> Recurrent::sequence(const Tensor& given, const State& states,
+                                                        const Tensor& lengths) const {
   const Size features = weights_[0].ih.size(1);
   if (given.dim() != 3 || given.size(2) != features || given.size(options_.batch_first) < 1)
     fail<ShapeError>("Recurrent: {} is not {}, {}) of one step or more",
@@ -166,6 +193,11 @@ std::pair<Tensor, Recurrent::State> Recurrent::sequence(const Tensor& given,
       fail<ShapeError>("Recurrent: a state is {}, {} was wanted", detail::text(s.sizes()),
                        detail::text(wanted));
   }
+  Tensor there;
+  if (lengths.defined()) {
+    there = steps_there(lengths, x);
+    x = Tensor::where(there, x, 0.0);
+  }
   const TrainingMode mode(training());
   const size_t ways = options_.bidirectional ? 2 : 1;
   std::vector<State> last(states.size());
@@ -176,7 +208,7 @@ std::pair<Tensor, Recurrent::State> Recurrent::sequence(const Tensor& given,
       State first;
       for (const Tensor& s : states)
         first.push_back(s.defined() ? s[int64_t(k)] : zeros(x[0], hidden_));
-      const auto [y, end] = way(x, k, std::move(first));
+      const auto [y, end] = way(x, k, std::move(first), there);
       out.push_back(y);
       for (size_t i = 0; i < end.size(); i++) last[i].push_back(end[i]);
     }
@@ -194,8 +226,9 @@ RNN::RNN(int64_t in, int64_t hidden, const RecurrentOptions& options, std::strin
 RNN::State RNN::step(const Tensor& gates, const State& before, const Weights& w) const {
   return {rnn_step(gates, before[0], w.hh, w.bias_hh, nonlinearity_)};
 }
-std::pair<Tensor, Tensor> RNN::operator()(const Tensor& x, const Tensor& h) const {
-  const auto [y, ends] = sequence(x, {h});
+std::pair<Tensor, Tensor> RNN::operator()(const Tensor& x, const Tensor& h,
+                                          const Tensor& lengths) const {
+  const auto [y, ends] = sequence(x, {h}, lengths);
   return {y, ends[0]};
 }
 
@@ -204,16 +237,18 @@ LSTM::State LSTM::step(const Tensor& gates, const State& before, const Weights& 
   return {h, c};
 }
 std::tuple<Tensor, Tensor, Tensor> LSTM::operator()(const Tensor& x, const Tensor& h,
-                                                    const Tensor& c) const {
-  const auto [y, ends] = sequence(x, {h, c});
+                                                    const Tensor& c,
+                                                    const Tensor& lengths) const {
+  const auto [y, ends] = sequence(x, {h, c}, lengths);
   return {y, ends[0], ends[1]};
 }
 
 GRU::State GRU::step(const Tensor& gates, const State& before, const Weights& w) const {
   return {gru_step(gates, before[0], w.hh, w.bias_hh)};
 }
-std::pair<Tensor, Tensor> GRU::operator()(const Tensor& x, const Tensor& h) const {
-  const auto [y, ends] = sequence(x, {h});
+std::pair<Tensor, Tensor> GRU::operator()(const Tensor& x, const Tensor& h,
+                                          const Tensor& lengths) const {
+  const auto [y, ends] = sequence(x, {h}, lengths);
   return {y, ends[0]};
 }
 

@@ -63,6 +63,9 @@ constexpr uint32_t kFreeDecode = 48;  // whole numbers and casts, of one buffer 
 // Whatever is made of one buffer of bytes, where a product computes it once per tile: 14 of GGUF's
 // types take up to 181.
 constexpr uint32_t kProductDecode = 200;
+// Scales and zero points of packed numbers belong to groups of at least so many.
+constexpr int64_t kGroup = 8;
+constexpr size_t kPackedLoads = 3;  // numbers, scales, zero points
 constexpr size_t kMaxUses = 8;
 constexpr size_t kMaxLoads = 8;
 
@@ -75,7 +78,7 @@ struct Facts {
   int64_t reduced = 0;          // elements read by a Reduce inside; 0: none
   uint32_t reduction = 0;       // that Reduce, by position
   bool decodes = true;          // bytes, by whole numbers and casts alone
-  bool packed = true;           // it is made of bytes alone
+  bool packed = true;           // it is made of bytes, and of what is the same for kGroup or more
   bool constant = false;        // folded before it is a kernel
 };
 
@@ -321,7 +324,8 @@ class Planner {
   // reads a fraction of the bytes that decoded ones have.
   bool decoded_by_product(uint32_t i, uint32_t b) const {
     const Facts& f = facts_[b];
-    if (!f.packed || f.loads.size() != 1 || f.weight > kProductDecode) return false;
+    if (!f.packed || f.loads.empty() || f.loads.size() > kPackedLoads) return false;
+    if (f.weight > kProductDecode) return false;
     if (!target_of_(p_.device_of(b)).has_local) return false;
     const auto passes = [&](uint32_t u) {
       return is_movement(node(u).op) || node(u).op == Op::Cast;
@@ -362,9 +366,15 @@ class Planner {
     return false;
   }
 
+  // Whether a source has an element for kGroup or more of the node's, as scales of packed numbers.
+  bool is_group(uint32_t source, const Node& n) const {
+    return kGroup * element_count(node(p_.base(source)).shape) <= element_count(n.shape);
+  }
+
   Facts combine(uint32_t i) const {
     const Node& n = node(i);
     Facts f{.constant = is_alu(n.op)};
+    bool has_bytes = false, has_groups = false;
     for (uint32_t s : p_.sources(i)) {
       Facts g = facts_of(s);
       f.constant = f.constant && g.constant;
@@ -372,7 +382,10 @@ class Planner {
       f.weight += std::min<uint32_t>(g.weight, 1u << 20);
       f.depth = std::max(f.depth, g.depth);
       f.decodes = f.decodes && g.decodes;
-      f.packed = f.packed && g.packed;
+      const bool group = !g.packed && !g.reduced && is_group(s, n);
+      f.packed = f.packed && (g.packed || group);
+      has_bytes = has_bytes || (g.packed && !g.loads.empty());
+      has_groups = has_groups || group;
       for (uint32_t b : g.loads) {
         if (f.loads.size() < kMaxLoads) add_once(f.loads, b);
       }
@@ -386,7 +399,7 @@ class Planner {
     for (uint32_t b : f.loads) f.full_loads += 2 * element_count(node(b).shape) > elements;
     f.weight += row(n.op).cost;
     f.depth++;
-    f.packed = f.packed && n.op != Op::Reduce;
+    f.packed = f.packed && n.op != Op::Reduce && (has_bytes || !has_groups);
     f.decodes = f.decodes && n.op != Op::Reduce &&
                 (!is_float(n.dtype) || n.op == Op::Cast || n.op == Op::Bitcast);
     if (n.op == Op::Reduce && !is_pick(i)) {

@@ -139,8 +139,8 @@ Tensor TensorMath::rrelu(double lower, double upper) const {
 }
 Tensor TensorMath::normalize(double p, int64_t dim, double eps) const {
   const int64_t d = detail::wrap_dim("normalize", dim, self(this).dim());
-  return computed_wide(self(this),
-                       [&](const Tensor& x) { return x / x.norm(p, {d}, true).clamp(eps); });
+  return detail::totalled(
+      self(this), [&](const Tensor& x) { return x / x.norm(p, {d}, true).clamp(eps); });
 }
 
 }  // namespace tuff

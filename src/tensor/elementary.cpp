@@ -20,6 +20,7 @@ using detail::log_of;
 using detail::magnitude;
 using detail::number_like;
 using detail::self;
+using detail::totalled;
 
 namespace {
 
@@ -226,20 +227,20 @@ Tensor of_both(const char* what, const Tensor& a, const Tensor& b, F&& f) {
 
 }  // namespace
 
-Tensor TensorMath::asin() const { return computed_wide(self(this), asin_of); }
-Tensor TensorMath::acos() const { return computed_wide(self(this), acos_of); }
+Tensor TensorMath::asin() const { return totalled(self(this), asin_of); }
+Tensor TensorMath::acos() const { return totalled(self(this), acos_of); }
 Tensor TensorMath::atan() const { return computed_wide(self(this), atan_of); }
-Tensor TensorMath::sinh() const { return computed_wide(self(this), sinh_of); }
-Tensor TensorMath::cosh() const { return computed_wide(self(this), cosh_of); }
+Tensor TensorMath::sinh() const { return totalled(self(this), sinh_of); }
+Tensor TensorMath::cosh() const { return totalled(self(this), cosh_of); }
 Tensor TensorMath::asinh() const { return computed_wide(self(this), asinh_of); }
 Tensor TensorMath::acosh() const { return computed_wide(self(this), acosh_of); }
 Tensor TensorMath::atanh() const { return computed_wide(self(this), atanh_of); }
-Tensor TensorMath::log1p() const { return computed_wide(self(this), log1p_of); }
-Tensor TensorMath::expm1() const { return computed_wide(self(this), expm1_of); }
+Tensor TensorMath::log1p() const { return totalled(self(this), log1p_of); }
+Tensor TensorMath::expm1() const { return totalled(self(this), expm1_of); }
 Tensor TensorMath::erfc() const { return computed_wide(self(this), erfc_of); }
-Tensor TensorMath::erfinv() const { return computed_wide(self(this), erfinv_of); }
+Tensor TensorMath::erfinv() const { return totalled(self(this), erfinv_of); }
 Tensor TensorMath::log10() const {
-  return computed_wide(self(this), [](const Tensor& x) {
+  return totalled(self(this), [](const Tensor& x) {
     return x.log2() * (std::numbers::ln2 / std::numbers::ln10);
   });
 }

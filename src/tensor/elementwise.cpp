@@ -69,6 +69,12 @@ Tensor less_equal(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
+Tensor operator/(const Tensor& a, const Tensor& b) { return divide(a, b); }
+Tensor operator/(const Tensor& a, Number n) { return a / number_like(a, n); }
+Tensor operator/(Number n, const Tensor& b) {
+  const Tensor x = detail::widened(b);
+  return number_like(x, n) / x;
+}
 #define TUFF_OPERATOR(op, body)                                                    \
   Tensor operator op(const Tensor& a, const Tensor& b) { return body; }            \
   Tensor operator op(const Tensor& a, Number n) { return a op number_like(a, n); } \
@@ -76,7 +82,6 @@ Tensor less_equal(const Tensor& a, const Tensor& b) {
 TUFF_OPERATOR(+, arithmetic("add", Op::Add, a, b))
 TUFF_OPERATOR(-, arithmetic("subtract", Op::Sub, a, b))
 TUFF_OPERATOR(*, arithmetic("multiply", Op::Mul, a, b))
-TUFF_OPERATOR(/, divide(a, b))
 TUFF_OPERATOR(<<, shifted("left shift", Op::Shl, a, b))
 TUFF_OPERATOR(>>, shifted("right shift", Op::Shr, a, b))
 TUFF_OPERATOR(<, less(a, b))
@@ -117,7 +122,7 @@ Tensor Tensor::sign() const {
   if (is_unsigned(dtype()) || dtype() == DType::Bool) return positive;
   return where(isnan(), *this, positive - (*this < 0).cast(dtype()));
 }
-Tensor Tensor::reciprocal() const { return unary(Op::Recip, as_float(*this)); }
+Tensor Tensor::reciprocal() const { return unary(Op::Recip, as_float(detail::widened(*this))); }
 // No gradient at 0, as in PyTorch: of maximum() half would flow.
 Tensor Tensor::relu() const {
   if (is_unsigned(dtype()) || dtype() == DType::Bool) return *this;

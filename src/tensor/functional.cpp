@@ -117,6 +117,35 @@ Tensor jacrev(const TensorFunction& f, const Tensor& x) {
   return jacrev([&f](const Tensors& in) { return f(in[0]); }, Tensors{x})[0];
 }
 
+// By input, as the others do not move then: a place for its v, and then all that have a single 1.
+Tensors jacfwd(const std::function<Tensor(const Tensors&)>& f, const Tensors& inputs) {
+  const detail::GradGuard on;
+  const Tensors by = marked("jacfwd", inputs);
+  const Tensor y = f(detail::same_values(by));
+  detail::require_numbers("jacfwd", y.sizes());
+  const Tensor u = detail::stand_in(y.dtype(), y.sizes(), y.device());
+  const Tensors back = summed_gradients({y}, {u}, by);
+  Tensors out;
+  for (size_t k = 0; k < by.size(); k++) {
+    const Tensor& x = by[k];
+    detail::require_numbers("jacfwd", x.sizes());
+    const int64_t n = x.numel();
+    const Tensor v = detail::stand_in(x.dtype(), x.sizes(), x.device());
+    Sizes all = x.sizes(), sizes = y.sizes();
+    all.insert(all.begin(), n);
+    const Tensor ones = Tensor::eye(n, {x.dtype(), x.device()}).reshape(all);
+    const Tensor columns =
+        detail::batched(summed_gradients({back[k]}, {v}, {u}), n, {{v, ones}})[0];
+    for (const Size& s : x.sizes()) sizes.push_back(s);
+    out.push_back(columns.flatten(1).transpose(0, 1).reshape(sizes));
+  }
+  return out;
+}
+
+Tensor jacfwd(const TensorFunction& f, const Tensor& x) {
+  return jacfwd([&f](const Tensors& in) { return f(in[0]); }, Tensors{x})[0];
+}
+
 Tensor hessian(const TensorFunction& f, const Tensor& x) {
   return jacrev(
       [&f](const Tensor& in) {

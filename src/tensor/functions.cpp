@@ -153,20 +153,21 @@ Tensor log1p_of_unit(const Tensor& e) {
 
 Tensor Tensor::sqrt() const { return real(Op::Sqrt, *this); }
 Tensor Tensor::rsqrt() const {
-  return computed_wide(*this, [](const Tensor& x) { return x.sqrt().reciprocal(); });
+  return detail::totalled(*this, [](const Tensor& x) { return x.sqrt().reciprocal(); });
 }
 Tensor Tensor::exp2() const { return real(Op::Exp2, *this); }
-Tensor Tensor::log2() const { return real(Op::Log2, *this); }
+Tensor Tensor::log2() const { return real(Op::Log2, detail::widened(*this)); }
 Tensor Tensor::exp() const {
-  return with_exponential(*this, [](auto exponential, const Tensor& x) { return exponential(x); });
+  return with_exponential(detail::widened(*this),
+                          [](auto exponential, const Tensor& x) { return exponential(x); });
 }
 Tensor Tensor::log() const {
-  return computed_wide(*this, [](const Tensor& x) { return x.log2() * std::numbers::ln2; });
+  return detail::totalled(*this, [](const Tensor& x) { return x.log2() * std::numbers::ln2; });
 }
 Tensor Tensor::sin() const { return real(Op::Sin, *this); }
 Tensor Tensor::cos() const { return cos_of(as_float(*this)); }
 Tensor Tensor::tan() const {
-  return computed_wide(*this, [](const Tensor& x) { return x.sin() / cos_of(x); });
+  return detail::totalled(*this, [](const Tensor& x) { return x.sin() / cos_of(x); });
 }
 // Where e is below 1/2, e/(1 + e) again as e - e (e/(1 + e)): the sum's rounding counts little
 // there.
@@ -215,7 +216,7 @@ Tensor Tensor::silu() const {
 }
 Tensor Tensor::softplus(double beta, double threshold) const {
   if (!(beta != 0)) fail<InvalidArgument>("softplus: beta is {}", beta);
-  return with_exponential(*this, [&](auto exponential, const Tensor& x) {
+  return with_exponential(detail::widened(*this), [&](auto exponential, const Tensor& x) {
     const Tensor v = x * beta, e = exponential(-detail::magnitude(v));
     const Tensor soft = where(v < 0, 0.0, v) + detail::log1p_of_unit(e);
     return where(v > threshold, x, soft * (1 / beta));

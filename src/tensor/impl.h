@@ -188,6 +188,8 @@ Tensor factor(const Tensor& x);
 // Tensor::matmul of the operands as they are, for functions that Autocast leaves whole.
 Tensor matmul(const Tensor& a, const Tensor& b);
 DType total_dtype(DType t);
+// x in that dtype: what functions that need the range of F32 compute with in such a scope.
+inline Tensor widened(const Tensor& x) { return x.cast(total_dtype(x.dtype())); }
 template <class F>
 Tensor computed_wide(const Tensor& x, F&& f) {
   return f(x.cast(compute_dtype(x.dtype()))).cast(real_dtype(x.dtype()));

@@ -208,7 +208,7 @@ auto positive_pow_of(DType t) { return size_bytes(t) < 4 ? quick_positive_pow : 
 }  // namespace
 
 Tensor Tensor::pow(const Tensor& exponent) const {
-  auto [x, y] = detail::unify("pow", *this, exponent);
+  auto [x, y] = detail::unify("pow", detail::widened(*this), detail::widened(exponent));
   if (x.dtype() == DType::Bool) fail<InvalidArgument>("pow: not defined on two bool tensors");
   if (is_int(x.dtype())) return integer_pow(x, y);
   const DType t = detail::compute_dtype(x.dtype());
@@ -228,7 +228,7 @@ Tensor Tensor::pow(Number exponent) const {
                             exponent.int_value());
     return multiplied(x, exponent.int_value());
   }
-  return computed_wide(x, [&](const Tensor& v) {
+  return detail::totalled(x, [&](const Tensor& v) {
     const double e = exponent.value();
     // More multiplications would round more often than 4 ULP allow: x^8 reaches 5.
     if (e == std::floor(e) && std::abs(e) <= 4)

@@ -158,6 +158,13 @@ Tensor blackman_window(int64_t n, bool periodic, const TensorOptions& options) {
     return 0.42 - at.cos() * 0.5 + (at * 2).cos() * 0.08;
   });
 }
+Tensor kaiser_window(int64_t n, bool periodic, double beta, const TensorOptions& options) {
+  return window_of("kaiser_window", n, periodic, options, [=](const Tensor& k, double period) {
+    // 1 - (2 k / n - 1)^2 without cancellation.
+    const Tensor at = k * (period - k) * (4 / (period * period));
+    return (at.sqrt() * beta).i0() / detail::number_like(at, beta).i0();
+  });
+}
 Tensor bartlett_window(int64_t n, bool periodic, const TensorOptions& options) {
   return window_of("bartlett_window", n, periodic, options, [](const Tensor& k, double period) {
     return 1 - (k * (2 / period) - 1).abs();

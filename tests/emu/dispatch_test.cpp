@@ -382,6 +382,17 @@ TEST_F(Dispatches, BytesThatAreNotStoredMayBeUndefined) {
   EXPECT_EQ(p.word(0), 0x34u);
 }
 
+TEST_F(Dispatches, IntegersOf16BitsSaturateWhereTheyAreAskedTo) {
+  const auto of = [](const std::string& operand, const std::string& instruction) {
+    return result_of("v_mov_b32_e32 v2, " + operand + "\nv_mov_b32_e32 v3, 0\n" + instruction);
+  };
+  EXPECT_EQ(of("5", "v_sub_nc_u16 v3, v2, 8"), 0xFFFDu);
+  EXPECT_EQ(of("5", "v_sub_nc_u16 v3, v2, 8 clamp"), 0u);
+  EXPECT_EQ(of("0xfffe", "v_add_nc_u16 v3, v2, 8 clamp"), 0xFFFFu);
+  EXPECT_EQ(of("0x7ffe", "v_add_nc_i16 v3, v2, 8 clamp"), 0x7FFFu);
+  EXPECT_EQ(of("0x8001", "v_sub_nc_i16 v3, v2, 8 clamp"), 0x8000u);
+}
+
 // A kernel begins with IEEE and DX10_CLAMP set, as compilers ask for.
 TEST_F(Dispatches, ModeSaysWhatBecomesOfNaNAndOfFactors) {
   EXPECT_EQ(result_of("s_getreg_b32 s7, hwreg(HW_REG_MODE, 0, 24)\nv_mov_b32_e32 v3, s7"), 0x3F0u);

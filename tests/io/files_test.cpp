@@ -340,6 +340,34 @@ TEST(Pytorch, StridesWithGapsRepeatsAndOverlaps) {
   EXPECT_THAT(load_error(folder, one_tensor({2}, {1}, 5)), HasSubstr("takes 2 elements from 5"));
 }
 
+// Of types that came after typed storages: bytes, and a dtype beside the strides.
+TEST(Pytorch, TensorsOfBytesNameTheirType) {
+  const ScratchFolder folder;
+  const auto file = [](const Bytes& tensor) {
+    return pytorch_file(BytesBuilder().text("\x80\x02").append(tensor).text(".").bytes,
+                        {{0x38, 0x40, 0xb8, 0x00, 0x44, 0x7e}});
+  };
+  const auto values = [&](const std::string& dtype) {
+    const TensorDict d =
+        load(folder.write("t.pt", file(pickled_bytes("0", 6, {3, 2}, {1, 3}, dtype))), {"CPU"});
+    return d["t"].cast(DType::F32).to_vector<float>();
+  };
+  EXPECT_THAT(values("float8_e4m3fn"), ElementsAre(1, 0, 2, 3, -1, 448));
+  EXPECT_EQ(values("float8_e5m2")[0], 0.5f);
+  const auto error = [&](const Bytes& tensor) { return load_error(folder, file(tensor)); };
+  const TensorDict u = load(
+      folder.write("u.pt", file(pickled_bytes("0", 6, {3}, {1}, "uint16"))), {"CPU"});
+  EXPECT_EQ(u["u"].to_vector<uint16_t>(), (std::vector<uint16_t>{0x4038, 0x00b8, 0x7e44}));
+  EXPECT_THAT(error(pickled_bytes("0", 6, {1}, {1}, "uint32")),
+              HasSubstr("6 bytes are no whole number of torch.uint32"));
+  EXPECT_THAT(error(pickled_bytes("0", 6, {4}, {1}, "uint16")), HasSubstr("reaches beyond"));
+  EXPECT_THAT(error(pickled_bytes("0", 6, {3}, {1}, "FloatStorage")), HasSubstr("without a dtype"));
+  EXPECT_THAT(error(pickled_bytes("0", 6, {3}, {1}, "uint16", "torch\nByteStorage")),
+              HasSubstr("of torch.ByteStorage, not of bytes"));
+  EXPECT_THAT(error(pickled_bytes("0", 6, {3}, {1}, "uint16", "torch\nuint16")),
+              HasSubstr("a storage without type"));
+}
+
 TEST(Pytorch, RefusesWhatIsNoTensor) {
   const ScratchFolder folder;
   const auto error = [&](const std::string& pickle) {

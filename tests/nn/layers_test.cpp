@@ -141,6 +141,28 @@ TEST(Layers, AttentionFollowsPyTorch) {
   EXPECT_EQ(attention.parameters().size(), 4u);
 }
 
+TEST(Layers, PaddedSequencesFollowPyTorch) {
+  const nlohmann::json j = stored("padded");
+  LSTM layer(3, 2, {.bidirectional = true}, kCpu);
+  for (const NamedTensor& t : layer.state_dict())
+    layer.set_tensor(t.name, tensor_of(j.at("state").at(t.name), t.tensor.sizes())
+                                 .set_requires_grad());
+  Tensor x = tensor_of(j.at("in"), {4, 3, 3});
+  x.set_requires_grad();
+  const Tensor lengths = Tensor::from(std::vector<int32_t>{4, 1, 3}, {3}, kCpu);
+  const auto [y, h, c] = layer(x, {}, {}, lengths);
+  const Tensor loss = y.square().sum() + h.square().sum() + c.sum();
+  loss.backward();
+  EXPECT_LT(largest(x.grad() - tensor_of(j.at("grad"), {4, 3, 3})), 1e-5);
+  for (const NamedTensor& t : layer.state_dict())
+    EXPECT_LT(largest(t.tensor.grad() - tensor_of(j.at("grads").at(t.name), t.tensor.sizes())),
+              1e-5)
+        << t.name;
+  EXPECT_LT(largest(y - tensor_of(j.at("out"), {4, 3, 4})), 1e-5);
+  EXPECT_LT(largest(h - tensor_of(j.at("h"), {2, 3, 2})), 1e-5);
+  EXPECT_LT(largest(c - tensor_of(j.at("c"), {2, 3, 2})), 1e-5);
+}
+
 TEST(Layers, SequentialRunsInOrderAndNamesItsState) {
   const Sequential s(
       Linear(4, 8, true, kCpu), [](const Tensor& x) { return x.relu(); },

@@ -131,6 +131,9 @@ TEST(MoreLayers, BagsOfRows) {
   EXPECT_EQ(EmbeddingBag(weight, "mean", 2)(bags).to_vector<float>(), (Floats{1.5f, -1.5f, 0, 0}));
   EXPECT_EQ(EmbeddingBag(weight, "max", 2)(bags).to_vector<float>(), (Floats{2, -1, 0, 0}));
   EXPECT_THROW(EmbeddingBag(weight, "least"), InvalidArgument);
+  // A dtype without infinities.
+  const EmbeddingBag narrow(weight.cast(DType::F8E4M3FN), "max", 2);
+  EXPECT_EQ(narrow(bags).cast(DType::F32).to_vector<float>(), (Floats{2, -1, 0, 0}));
   const EmbeddingBag mean(weight);
   EXPECT_THROW(mean(indices({0}, {1})), ShapeError);
 }
@@ -183,6 +186,63 @@ TEST(MoreLayers, SequencesAreCellsInALoop) {
     expect_same(h[back], state.first);
     expect_same(c[back], state.second);
   }
+}
+
+// Each of a padded batch is what it is alone, whatever the padding holds.
+TEST(MoreLayers, SequencesHaveLengthsOfTheirOwn) {
+  const GRU layer(3, 4, {.num_layers = 2, .batch_first = true, .bidirectional = true}, kCpu);
+  const std::vector<int64_t> lengths{2, 5, 1, 0};
+  const Tensor x = random({4, 5, 3}), first = random({4, 4, 4});
+  const Tensor there = Tensor::arange(0, 5, 1, {DType::I64, "CPU"}) <
+                       Tensor::from(lengths, {4, 1}, kCpu);
+  const Tensor padded = Tensor::where(there.unsqueeze(-1), x, double(NAN));
+  const auto [y, h] = layer(padded, first, Tensor::from(lengths, {4}, kCpu));
+  for (int64_t i = 0; i < 4; i++) {
+    const int64_t n = lengths[size_t(i)];
+    EXPECT_EQ(largest(y[i].narrow(0, n, 5 - n)), 0) << i;
+    const Tensor before = first.narrow(1, i, 1);
+    if (n == 0) {
+      expect_same(h.narrow(1, i, 1), before, 1e-9);
+      continue;
+    }
+    const auto [alone, end] = layer(x.narrow(0, i, 1).narrow(1, 0, n), before);
+    expect_same(y[i].narrow(0, 0, n), alone[0]);
+    expect_same(h.narrow(1, i, 1), end);
+  }
+  EXPECT_THROW(layer(x, first, Tensor::ones({4}, kCpu)), InvalidArgument);
+  EXPECT_THROW(layer(x, first, indices({1, 2}, {2})), ShapeError);
+}
+
+TEST(MoreLayers, WeightsOfFourBits) {
+  const Linear whole(64, 12, true, kCpu);
+  for (const bool symmetric : {false, true}) {
+    const LinearInt4 packed(whole, 16, symmetric);
+    EXPECT_EQ(packed.packed.sizes(), (Sizes{12, 32}));
+    EXPECT_EQ(packed.parameters().size(), 1u);
+    EXPECT_EQ(packed.state_dict().size(), symmetric ? 3u : 4u);
+    const Tensor decoded =
+        dequantize_int4(packed.packed, packed.scales, packed.zeros, 16);
+    const Tensor wrong = (decoded - whole.weight).detach().abs().reshape({12, 4, 16});
+    // Of the largest magnitude, +7.5 scales, 7 are there.
+    EXPECT_LE(largest(wrong / packed.scales.unsqueeze(-1)), 0.5 + 1e-3);
+    for (const int64_t rows : {1, 5, 9}) {
+      Tensor x = random({rows, 64});
+      x.set_requires_grad();
+      const Tensor y = packed(x);
+      expect_same(y, x.linear(decoded, whole.bias));
+      y.square().sum().backward();
+      expect_same(x.grad(), (y * 2).matmul(decoded), 1e-4);
+    }
+    LinearInt4 other(64, 12, true, 16, symmetric, kCpu);
+    other.load_state_dict(packed.state_dict());
+    const Tensor x = random({2, 64});
+    expect_same(other(x), packed(x), 1e-9);
+  }
+  // Groups of zeros alone, and numbers of one sign.
+  const Tensor w = Tensor::from({0, 0, 1, 3}, {2, 2}, kCpu);
+  const Int4Weight q = quantize_int4(w, 2);
+  expect_same(dequantize_int4(q.packed, q.scales, q.zeros, 2), w, 1e-6);
+  EXPECT_THROW(LinearInt4(whole, 5), InvalidArgument);
 }
 
 TEST(MoreLayers, SequencesOfSeveralLayers) {

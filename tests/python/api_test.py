@@ -15,7 +15,7 @@ BASES = {"TensorMath": "Tensor", "TensorViews": "Tensor", "TensorProducts": "Ten
 HEADERS = {"tensor.h": tuff, "tensor_math.h": tuff, "tensor_views.h": tuff, "tensor_products.h": tuff,
            "tensor_linalg.h": tuff, "linalg.h": tuff.linalg,
            "tensor_statistics.h": tuff, "tensor_scatter.h": tuff, "tensor_sorting.h": tuff, "tensor_windows.h": tuff,
-           "tensor_writes.h": tuff, "tensor_shards.h": tuff, "tensor_random.h": tuff, "fft.h": tuff.fft, "jit.h": tuff, "io.h": tuff, "dtype.h": tuff,
+           "tensor_writes.h": tuff, "tensor_shards.h": tuff, "tensor_random.h": tuff, "int4.h": tuff, "fft.h": tuff.fft, "jit.h": tuff, "io.h": tuff, "dtype.h": tuff,
            "autograd.h": tuff.autograd, "autocast.h": tuff.amp,
            "module.h": tuff.nn, "layers.h": tuff.nn, "window_layers.h": tuff.nn, "recurrent.h": tuff.nn, "transformer.h": tuff.nn,
            "optimizer.h": tuff.optim, "optim.h": tuff.optim, "schedules.h": tuff.optim}
@@ -37,6 +37,7 @@ REASONS = {
     "TransposedConvolution": "what ConvTranspose1d, ConvTranspose2d and ConvTranspose3d have",
     "MaxUnpool": "what MaxUnpool1d, MaxUnpool2d and MaxUnpool3d have",
     "padding_of": "of the pads' constructors",
+    "Int4Weight": "quantize_int4() gives a tuple",
     "UniqueElements": "unique() gives what is asked for, as a tuple",
     "Index": "x[...] takes Python's own indices",
     "StftOptions": "keyword arguments of stft() and istft()",
@@ -108,6 +109,7 @@ REASONS = {
 }
 REASONS.update({name: "as given to the constructor" for name in (
     "dilation", "groups", "momentum", "eps", "heads", "dropout", "end_dim", "approximate",
+    "group_size",
     "threshold", "padding", "channels", "padding_idx", "mode", "features",
     "nonlinearity", "Hardtanh.max", "stride", "padding_mode", "bias", "output_padding", "size", "scale_factor",
     "align_corners", "LocalResponseNorm.k")})

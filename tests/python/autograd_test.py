@@ -147,10 +147,29 @@ class Derivatives(unittest.TestCase):
         (y, z), (ty, tz) = autograd.jvp(lambda x: (x * x, x[0] * x[1]), x, tuff.tensor([1.0, 0.5]))
         self.assertEqual((ty.tolist(), tz.tolist()), ([2, 2], 2.5))
         self.assertEqual(autograd.jacrev(lambda x: x * x, x).tolist(), [[2, 0], [0, 4]])
-        jx, jw = autograd.jacrev(lambda x, w: x * w, (x, w))
-        self.assertEqual((jx.tolist(), jw.tolist()), ([[3, 0], [0, 5]], [[1, 0], [0, 2]]))
+        for jacobian in (autograd.jacrev, autograd.jacfwd):
+            jx, jw = jacobian(lambda x, w: x * w, (x, w))
+            self.assertEqual((jx.tolist(), jw.tolist()), ([[3, 0], [0, 5]], [[1, 0], [0, 2]]))
+            self.assertEqual(jacobian(lambda x: x[0] * x, x).tolist(), [[2, 0], [2, 1]])
         self.assertEqual(autograd.hessian(lambda x: x[0] * x[0] * x[1], x).tolist(), [[4, 2], [2, 0]])
         self.assertRaises(tuff.ShapeError, autograd.hessian, lambda x: x, x)
+
+    def test_under_the_names_of_torch_func(self):
+        func, x, w = tuff.func, tuff.tensor([1.0, 2.0]), tuff.tensor([3.0, 5.0])
+
+        def weighted(x, w):
+            return (x * x * w).sum()
+        self.assertEqual(func.grad(weighted)(x, w).tolist(), [6, 20])
+        gradients, value = func.grad_and_value(weighted, argnums=(0, -1))(x, w)
+        self.assertEqual(([g.tolist() for g in gradients], value.item()), ([[6, 20], [1, 4]], 23))
+        self.assertEqual(func.jacrev(lambda x, w: x * w, 1)(x, w).tolist(), [[1, 0], [0, 2]])
+        self.assertEqual(func.jacfwd(lambda x, w: x * w, (0, 1))(x, w)[0].tolist(), [[3, 0], [0, 5]])
+        self.assertEqual(func.hessian(weighted)(x, w).tolist(), [[6, 0], [0, 10]])
+        y, product = func.vjp(lambda x, w: x * w, x, w)
+        self.assertEqual((y.tolist(), [g.tolist() for g in product(tuff.tensor([1.0, 10.0]))]), ([3, 10], [[3, 50], [1, 20]]))
+        self.assertEqual(func.jvp(lambda x: x * x, (x,), (w,))[1].tolist(), [6, 20])
+        self.assertEqual(func.vmap(func.grad(weighted), (0, None))(tuff.ones((3, 2)), w).tolist(), [[6, 10]] * 3)
+        self.assertRaisesRegex(tuff.InvalidArgument, "argnums is 2", func.grad(weighted, 2), x, w)
 
 
 class Scan(unittest.TestCase):

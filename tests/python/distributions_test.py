@@ -21,6 +21,12 @@ class Distributions(unittest.TestCase):
     def same(self, got, expected):
         np.testing.assert_allclose(got.numpy(), expected, rtol=2e-5, atol=2e-6)
 
+    def test_parameters(self):
+        for make in (lambda: Normal(0, -1), lambda: Normal(tuff.tensor(LOC), 0.0), lambda: Normal(0, math.nan),
+                     lambda: Uniform(1, 1), lambda: Bernoulli(1.5)):
+            self.assertRaisesRegex(tuff.InvalidArgument, "it has to be", make)
+        self.assertTrue(math.isnan(Normal(0, tuff.tensor(-1.0)).log_prob(tuff.tensor(0.5)).item()))
+
     def test_normal(self):
         n, other = Normal(tuff.tensor(LOC), tuff.tensor(SCALE)), Normal(0.0, tuff.tensor(SCALE * 2))
         density = np.exp(-((VALUE - LOC) / SCALE) ** 2 / 2) / (SCALE * math.sqrt(2 * math.pi))

@@ -49,6 +49,8 @@ class Fft(unittest.TestCase):
         self.same(fft.fftfreq(9, d=0.1), np.fft.fftfreq(9, 0.1))
         self.same(fft.rfftfreq(8), np.fft.rfftfreq(8))
         self.same(tuff.hann_window(8, periodic=False), np.hanning(8))
+        self.same(tuff.kaiser_window(8, periodic=False, beta=8.6), np.kaiser(8, 8.6))
+        self.same(tuff.kaiser_window(8), np.kaiser(9, 12)[:8])
         self.same(tuff.hamming_window(8, False), np.hamming(8))
         self.same(tuff.blackman_window(8, False), np.blackman(8))
         self.same(tuff.bartlett_window(8, False), np.bartlett(8))

@@ -70,6 +70,7 @@ ELEMENTARY = entries(
     unary("erfc", X, vectorized(math.erfc)), unary("lgamma", POSITIVE, vectorized(math.lgamma)), unary("sinc", X, np.sinc),
     unary("rad2deg", X, np.rad2deg), unary("deg2rad", X, np.deg2rad), unary("isfinite", ODD, np.isfinite), unary("signbit", ODD[1:], np.signbit),
     unary("frac", X, lambda x: x - np.trunc(x)),
+    unary("i0", X, np.i0),
     {"erfinv": [([UNIT], lambda x: x.erfinv().erf(), lambda x: x)],
      "digamma": [([POSITIVE], lambda x: (x + 1).digamma() - x.digamma(), lambda x: 1 / x)],
      "logit": [([PART], lambda x: x.logit(), lambda x: np.log(x / (1 - x))), ([PART], lambda x: x.logit(0.25), lambda x: np.log(np.clip(x, .25, .75) / (1 - np.clip(x, .25, .75))))],

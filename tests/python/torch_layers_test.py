@@ -124,6 +124,43 @@ class Layers(unittest.TestCase):
         self.assertRaises(tuff.ShapeError, nn.LSTM(3, 5), tuff.ones((4, 6, 4)))
         self.assertRaises(tuff.ShapeError, nn.GRU(3, 5), tuff.ones((4, 6, 3)), tuff.ones((2, 6, 5)))
 
+    def test_lengths(self):
+        lengths, rnn = [4, 1, 3], torch.nn.utils.rnn
+        for kind in ("RNN", "LSTM", "GRU"):
+            for batch_first in (False, True):
+                options = {"num_layers": 2, "bidirectional": True, "batch_first": batch_first}
+                ours, theirs = pair(getattr(nn, kind)(3, 5, **options), getattr(torch.nn, kind)(3, 5, **options))
+                x = torch.randn(3, 4, 3) if batch_first else torch.randn(4, 3, 3)
+                packed = rnn.pack_padded_sequence(x, lengths, batch_first, enforce_sorted=False)
+                want, ends = theirs(packed)
+                want = rnn.pad_packed_sequence(want, batch_first, total_length=4)[0]
+                for given in (lengths, tuff.tensor(np.array(lengths, np.int32))):
+                    y, h = ours(tuff.tensor(x.numpy()), lengths=given)
+                    for got, wanted in zip([y, *(h if kind == "LSTM" else [h])], [want, *(ends if kind == "LSTM" else [ends])]):
+                        np.testing.assert_allclose(got.numpy(), wanted.detach().numpy(), rtol=1e-4, atol=1e-5)
+        layer, x = nn.GRU(3, 5), tuff.ones((4, 3, 3))
+        with self.assertRaisesRegex(tuff.InvalidArgument, r"lengths\[1\] is 5, there are 4 steps"):
+            layer(x, lengths=[1, 5, 2])
+        self.assertRaises(tuff.ShapeError, layer, x, lengths=[1, 2])
+
+    def test_weights_of_four_bits(self):
+        linear = nn.Linear(64, 6)
+        layer = nn.LinearInt4.from_float(linear, group_size=16)
+        packed, scales, zeros = tuff.quantize_int4(linear.weight.detach(), 16)
+        x = tuff.randn((3, 64))
+        np.testing.assert_allclose(layer(x).numpy(), linear(x).numpy(), atol=0.2)
+        weight = tuff.dequantize_int4(packed, scales, zeros, 16)
+        np.testing.assert_allclose(tuff.linear_int4(x, packed, scales, zeros, 16, linear.bias).numpy(),
+                                   x.linear(weight, linear.bias).numpy(), rtol=1e-4, atol=1e-5)
+        q = np.arange(-8, 8, dtype=np.int32).reshape(2, 8)
+        for signed in (True, False):
+            got = tuff.unpack_int4(tuff.pack_int4(tuff.tensor(q)), signed)
+            np.testing.assert_array_equal(got.numpy(), q if signed else q & 15)
+        self.assertIsNone(tuff.quantize_int4(linear.weight, symmetric=True)[2])
+        copied = nn.LinearInt4(64, 6, group_size=16)
+        copied.load_state_dict(layer.state_dict())
+        self.assertEqual(copied(x).tolist(), layer(x).tolist())
+
     def test_dropout_between_layers(self):
         layer = nn.GRU(3, 8, num_layers=2, dropout=0.5)
         x = tuff.randn([3, 4, 3]).realize()

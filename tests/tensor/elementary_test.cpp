@@ -67,6 +67,7 @@ TEST(Elementary, GradientsAgreeWithDifferences) {
   expect_differences("acos", [](T x) { return x.acos(); }, unit);
   expect_differences("atanh", [](T x) { return x.atanh(); }, unit);
   expect_differences("erfinv", [](T x) { return x.erfinv(); }, unit);
+  expect_differences("i0", [](T x) { return x.i0(); }, {-17, -3, 0.1, 7.9, 9.9997, 10.0003, 20});
   expect_differences("asinh", [](T x) { return x.asinh(); }, wide);
   expect_differences("acosh", [](T x) { return x.acosh(); }, {1.05, 2, 2.9997, 3.0003, 9, 200});
   expect_differences("sinh", [](T x) { return x.sinh(); }, {-3, -1.0003, -0.9997, -0.1, 0.2, 2});
@@ -113,6 +114,8 @@ TEST(Elementary, GradientsAtTheEnds) {
   expect_slopes("erfc", [](T x) { return x.erfc(); }, {0, inf, -inf}, {-2 / std::sqrt(M_PI), 0, 0});
   expect_slopes("erfinv", [](T x) { return x.erfinv(); }, {0, 1, -1},
       {std::sqrt(M_PI) / 2, inf, inf});
+  expect_slopes("i0", [](T x) { return x.i0(); }, {0, -0.0, inf, -inf, -1e300},
+      {0, 0, inf, -inf, -inf});
   expect_slopes("hypot", [](T x) { return x.hypot(of({0, 2, 0, 0})); }, {0, 0, 3, -3},
       {0, 0, 1, -1});
   expect_slopes("atan2", [](T x) { return x.atan2(of({0, 2, -2, -2})); }, {0, 0, 0, -0.0},

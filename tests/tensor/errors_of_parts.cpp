@@ -1,6 +1,7 @@
 // Rows for the functions of Tensor's bases and the losses.
 #include <cmath>
 
+#include <tuff/int4.h>
 #include <tuff/linalg.h>
 #include "tensor/errors_table.h"
 
@@ -44,6 +45,12 @@ const std::vector<Wrong> kLinalg = {
     {"solve device", "InvalidArgument", "NULL",
      [] { linalg::solve(floats({2, 2}), elsewhere({2, 1})); }},
     {"eigh", "InvalidArgument", "uplo is \"X\"", [] { linalg::eigh(floats({2, 2}), "X"); }},
+    {"lstsq driver", "InvalidArgument", "driver is \"qr\"",
+     [] { linalg::lstsq(floats({3, 2}), floats({3, 1}), {}, "qr"); }},
+    {"lstsq rcond", "InvalidArgument", "rcond is -1",
+     [] { linalg::lstsq(floats({3, 2}), floats({3, 1}), -1); }},
+    {"lstsq rcond of gels", "InvalidArgument", "take \"gelsd\"",
+     [] { linalg::lstsq(floats({3, 2}), floats({3, 1}), 0.1, "gels"); }},
     {"lstsq", "ShapeError", "does not fit", [] { linalg::lstsq(floats({3, 2}), floats({2, 1})); }},
     {"matrix_norm", "InvalidArgument", "order is 3",
      [] { linalg::matrix_norm(floats({2, 2}), 3); }},
@@ -113,6 +120,34 @@ const std::vector<Wrong> kViews = {
     {"cross", "ShapeError", "no 3 elements", [] { floats({2}).cross(floats({2})); }},
     {"addmm", "ShapeError", "(1, 2, 2) for a product of (2, 2)",
      [] { floats({1, 2, 2}).addmm(floats({2, 4}), floats({4, 2})); }},
+};
+
+Tensor bytes(const Sizes& s) { return Tensor::empty(s, {DType::U8, "CPU"}); }
+
+const std::vector<Wrong> kInt4 = {
+    {"pack_int4", "ShapeError", "axis 1 of (2, 3) has no even number of elements: pad it by one",
+     [] { pack_int4(ints({2, 3})); }},
+    {"pack_int4 dtype", "InvalidArgument", "pack_int4: the tensor is float32: cast it",
+     [] { pack_int4(floats({2})); }},
+    {"pack_int4 axis", "IndexError", "pack_int4", [] { pack_int4(ints({2}), 1); }},
+    {"unpack_int4", "InvalidArgument", "packed is int32, not uint8",
+     [] { unpack_int4(ints({2})); }},
+    {"quantize_int4", "ShapeError", "(4,) is no weight (out, in)",
+     [] { quantize_int4(floats({4})); }},
+    {"quantize_int4 dtype", "InvalidArgument", "the weight is int32",
+     [] { quantize_int4(ints({4, 4}), 2); }},
+    {"quantize_int4 odd", "InvalidArgument", "group_size is 3: give an even number",
+     [] { quantize_int4(floats({4, 6}), 3); }},
+    {"quantize_int4 group", "InvalidArgument", "groups of 4 do not divide rows of 6",
+     [] { quantize_int4(floats({4, 6}), 4); }},
+    {"dequantize_int4", "ShapeError", "scales are (4, 1), for packed (4, 8) in groups of 8",
+     [] { dequantize_int4(bytes({4, 8}), floats({4, 1}), {}, 8); }},
+    {"linear_int4", "ShapeError", "input (2, 15) does not fit packed (4, 8)",
+     [] { linear_int4(floats({2, 15}), bytes({4, 8}), floats({4, 2}), {}, 8); }},
+    {"linear_int4 zeros", "ShapeError", "zeros are (4, 3)",
+     [] { linear_int4(floats({2, 16}), bytes({4, 8}), floats({4, 2}), bytes({4, 3}), 8); }},
+    {"linear_int4 scales", "InvalidArgument", "scales are int32: cast them to floats",
+     [] { linear_int4(floats({2, 16}), bytes({4, 8}), ints({4, 2}), {}, 8); }},
 };
 
 const std::vector<Wrong> kStatistics = {
@@ -338,6 +373,7 @@ const std::vector<Wrong> kUndefined = {
     TUFF_UNDEFINED(erfinv()),
     TUFF_UNDEFINED(lgamma()),
     TUFF_UNDEFINED(digamma()),
+    TUFF_UNDEFINED(i0()),
     TUFF_UNDEFINED(sinc()),
     TUFF_UNDEFINED(rad2deg()),
     TUFF_UNDEFINED(deg2rad()),
@@ -438,7 +474,7 @@ const std::vector<Wrong> kUndefined = {
 std::vector<const Wrong*> wrong_rows_of_parts() {
   std::vector<const Wrong*> out;
   for (const std::vector<Wrong>* t :
-       {&parts::kLinalg, &parts::kMath, &parts::kViews, &parts::kStatistics, &parts::kSorting,
+       {&parts::kLinalg, &parts::kInt4, &parts::kMath, &parts::kViews, &parts::kStatistics, &parts::kSorting,
         &parts::kLater, &parts::kScatter, &parts::kShards, &parts::kUndefined}) {
     for (const Wrong& w : *t) out.push_back(&w);
   }

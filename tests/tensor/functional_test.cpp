@@ -14,6 +14,7 @@ namespace {
 using autograd::Function;
 using autograd::FunctionContext;
 using autograd::hessian;
+using autograd::jacfwd;
 using autograd::jacrev;
 using autograd::jvp;
 using autograd::vjp;
@@ -46,6 +47,18 @@ TEST(Functional, JacobiansMatchFiniteDifferences) {
   const Doubles got = j.to_vector<double>();
   for (size_t i = 0; i < 4; i++)
     for (size_t k = 0; k < 3; k++) EXPECT_NEAR(got[i * 3 + k], want[k][i], 1e-8) << i << " " << k;
+  const Tensor ahead = jacfwd(mixed, vector(kAt));
+  EXPECT_EQ(ahead.sizes(), j.sizes());
+  EXPECT_LT((ahead - j).abs().max().item(), 1e-12);
+  // Of several inputs, one of which it does not depend on; and twice, both ways.
+  const Tensors both = jacfwd([](const Tensors& in) { return mixed(in[0]); },
+                              {vector(kAt), vector({1, 2})});
+  EXPECT_LT((both[0] - j).abs().max().item(), 1e-12);
+  EXPECT_EQ(both[1].sizes(), (Sizes{2, 2, 2}));
+  EXPECT_EQ(both[1].abs().max().item(), 0);
+  const auto rows = [](const Tensor& x) { return jacrev(mixed, x); };
+  const auto columns = [](const Tensor& x) { return jacfwd(mixed, x); };
+  EXPECT_LT((jacfwd(rows, vector(kAt)) - jacrev(columns, vector(kAt))).abs().max().item(), 1e-11);
 }
 
 TEST(Functional, ProductsWithTheJacobianMatrix) {
@@ -217,6 +230,25 @@ TEST(AutocastScope, ProductsNarrowAndTotalsWiden) {
   EXPECT_EQ(autocast_dtype(), DType::Void);
   EXPECT_EQ(half.softmax(-1).dtype(), DType::F16);
   EXPECT_THROW(Autocast(DType::F32), InvalidArgument);
+}
+
+TEST(AutocastScope, WhatNeedsTheRangeWidens) {
+  const Tensor h = vector({0.25, 0.5}).cast(DType::F16);
+  const auto all = [&] {
+    return Tensors{h.exp(),   h.expm1(), h.log(),  h.log2(), h.log10(), h.log1p(),
+                   h.pow(3),  h.pow(h),  2 / h,    h.tan(),  h.rsqrt(), h.reciprocal(),
+                   h.asin(),  h.acos(),  h.cosh(), h.sinh(), h.erfinv(), h.softplus(),
+                   h.norm(),  h.normalize(2, 0),   Tensor::pow(2, h)};
+  };
+  const Autocast scope(DType::F16);
+  for (const Tensor& y : all()) EXPECT_EQ(y.dtype(), DType::F32) << y.sizes().size();
+  for (const Tensor& y :
+       {h.sigmoid(), h.tanh(), h.gelu(), h.elu(), h.sqrt(), h / 2, h / h, h.exp2()})
+    EXPECT_EQ(y.dtype(), DType::F16);
+  // e^12 is beyond F16.
+  EXPECT_NEAR(vector({12}).cast(DType::F16).exp().item(), std::exp(12.0), 0.2);
+  const Autocast outside(DType::F16, false);
+  for (const Tensor& y : all()) EXPECT_EQ(y.dtype(), DType::F16);
 }
 
 TEST(AutocastScope, ParametersKeepTheirDtypeAndGradients) {

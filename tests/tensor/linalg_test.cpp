@@ -200,6 +200,46 @@ TEST(LinalgOfSpecialMatrices, SingularOnesGiveWhatArithmeticGives) {
   EXPECT_TRUE(std::isnan(l[3]));
 }
 
+// Against minors: of rank n - 1, n - 2 and less, and with pivots of 0 above each other.
+TEST(LinalgOfSpecialMatrices, CofactorsAreTheGradientOfDeterminants) {
+  const auto minor_of = [](const Tensor& a, int64_t i, int64_t j) {
+    const int64_t n = a.size(0);
+    const auto without = [&](const Tensor& x, int64_t axis, int64_t at) {
+      return Tensor::cat({x.narrow(axis, 0, at), x.narrow(axis, at + 1, n - at - 1)}, axis);
+    };
+    return without(without(a, 0, i), 1, j).det().item() * ((i + j) % 2 ? -1 : 1);
+  };
+  const std::vector<Doubles> all = {{1, 2, 3, 4, 5, 6, 7, 8, 9}, {1, 2, 3, 2, 4, 6, 3, 6, 9},
+                                    {0, 1, 0, 0, 0, 1, 0, 0, 0}, {0, 0, 0, 0, 0, 0, 0, 0, 0},
+                                    {2, 1, 0, 1, 3, 1, 0, 1, 4}};
+  for (const Doubles& values : all) {
+    const Tensor a = Tensor::from(values, {3, 3}, {.device = "CPU"});
+    const Doubles got = a.det().gradient({a})[0].to_vector<double>();
+    for (int64_t k = 0; k < 9; k++)
+      EXPECT_NEAR(got[size_t(k)], minor_of(a, k / 3, k % 3), 1e-9) << values[1] << " at " << k;
+  }
+  // As many of them as F32 has room for, and the gradient of a number.
+  const Tensor shift = Tensor::eye(9).narrow(0, 1, 8).narrow(1, 0, 8).contiguous();
+  EXPECT_LT(largest(shift.det().gradient({shift})[0].abs().sum() - 1), 1e-3);
+  const Tensor zero = Tensor::zeros({1, 1}).contiguous();
+  EXPECT_EQ(zero.det().gradient({zero})[0].item(), 1);
+}
+
+TEST(LinalgOfSpecialMatrices, LeastSquaresOfAnyRank) {
+  const Place p{"CPU", DType::F64};
+  for (const auto& [m, n] : {std::pair{7, 4}, {4, 7}, {5, 5}}) {
+    const Tensor a = p.made({m, 2}, 1).matmul(p.made({2, n}, 2)), b = p.made({m, 3}, 3);
+    const auto [x, left] = linalg::lstsq(a, b, 1e-10);
+    // What is left is at right angles to the columns, the solution to what a takes to 0.
+    expect_close(a.T().matmul(a.matmul(x) - b), Tensor::zeros({n, 3}), p, "normal equations");
+    expect_close(a.pinverse(1e-10).matmul(a).matmul(x), x, p, "smallest");
+    expect_close(linalg::lstsq(a, b, {}, "gelsd").solution, x, p, "default rcond");
+    EXPECT_EQ(left.numel(), m > n ? 3 : 0);
+  }
+  const Tensor full = p.made({6, 3}, 4), b = p.made({6, 2}, 5);
+  expect_close(linalg::lstsq(full, b, 1e-12).solution, linalg::lstsq(full, b).solution, p, "full");
+}
+
 TEST(LinalgOfSpecialMatrices, OfOneElement) {
   const Tensor a = Tensor::full({1, 1}, 4, kDoubles);
   EXPECT_EQ(linalg::cholesky(a).item(), 2);

@@ -77,6 +77,14 @@ Real digamma(Real x) {
   return sum + logl(x) - 0.5L / x -
          s * (1.0L / 12 - s * (1.0L / 120 - s * (1.0L / 252 - s * (1.0L / 240 - s / 132))));
 }
+// The series of (x/2)^2k / k!^2, whose terms are all positive.
+Real i0(Real x) {
+  if (std::abs(x) > 11000) return INFINITY;
+  if (std::isnan(x)) return x;
+  Real sum = 1, term = 1;
+  for (int k = 1; term > sum * 1e-22L; k++) sum += term *= (x / 2 / k) * (x / 2 / k);
+  return sum;
+}
 Real logit(Real x) {
   return x > 0.25L && x < 0.75L ? 2 * atanhl(2 * x - 1) : logl(x) - log1pl(-x);
 }
@@ -112,6 +120,7 @@ const Function kFunctions[] = {
     TUFF_UNARY(log10, log10l(x), 0.5, 2),
     TUFF_UNARY(erfc, erfcl(x), -6, 27),
     TUFF_UNARY(erfinv, erfinv(x), -1, 1),
+    TUFF_UNARY(i0, i0(x), -92, 92),
     TUFF_UNARY(logit, logit(x), 0, 1),
     TUFF_UNARY(elu, x > 0 ? x : expm1l(x), -20, 1),
     TUFF_UNARY(mish, x * tanhl(log1pl(expl(x))), -100, 20),

@@ -153,7 +153,7 @@ Instruction half(const Instruction& both, bool second) {
 
 // Integers that saturate where the rows do not: unknown rather than wrong.
 bool saturates_unknown(const Instruction& i) {
-  if (!i.clamp) return false;
+  if (!i.clamp || contains(i, "_nc_")) return false;
   for (const char* part : {"_u16", "_i16", "_u24", "_i24", "mad_u64", "mad_i64", "_co_", "sad_"}) {
     if (contains(i, part)) return true;
   }

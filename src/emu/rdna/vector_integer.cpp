@@ -54,23 +54,15 @@ T med3(T a, T b, T c) {
   return std::max(std::min(a, b), std::min(std::max(a, b), c));
 }
 
-// 32-bit additions saturate where the instruction says clamp.
-template <bool Add, bool Reversed>
+// Additions saturate where the instruction says clamp.
+template <class T, bool Add, bool Reversed = false>
 void add_or_subtract(Wave& w, const Instruction& i) {
   const bool clamp = i.clamp;
-  vector2<uint32_t, uint32_t, uint32_t>(w, i, [clamp](uint32_t a, uint32_t b) {
+  vector2<T, T, T>(w, i, [clamp](T a, T b) {
+    using Limits = std::numeric_limits<T>;
     if (Reversed) std::swap(a, b);
-    const uint32_t sum = Add ? a + b : a - b;
-    if (!clamp) return sum;
-    return Add ? (sum < a ? ~0u : sum) : (b > a ? 0u : sum);
-  });
-}
-template <bool Add>
-void add_or_subtract_signed(Wave& w, const Instruction& i) {
-  const bool clamp = i.clamp;
-  vector2<int32_t, int32_t, int32_t>(w, i, [clamp](int32_t a, int32_t b) {
     const int64_t sum = Add ? int64_t(a) + b : int64_t(a) - b;
-    return int32_t(clamp ? std::clamp<int64_t>(sum, INT32_MIN, INT32_MAX) : sum);
+    return T(clamp ? std::clamp<int64_t>(sum, Limits::min(), Limits::max()) : sum);
   });
 }
 
@@ -88,11 +80,11 @@ constexpr Handler kRows[] = {
     VECTOR1(V_CLZ_I32_U32, int32_t, uint32_t, a == 0 ? -1 : std::countl_zero(a)),
     VECTOR1(V_CTZ_I32_B32, int32_t, uint32_t, a == 0 ? -1 : std::countr_zero(a)),
     UNARY(V_CLS_I32, int32_t, leading_sign_bits(a)),
-    {Op::V_ADD_NC_U32, add_or_subtract<true, false>},
-    {Op::V_SUB_NC_U32, add_or_subtract<false, false>},
-    {Op::V_SUBREV_NC_U32, add_or_subtract<false, true>},
-    {Op::V_ADD_NC_I32, add_or_subtract_signed<true>},
-    {Op::V_SUB_NC_I32, add_or_subtract_signed<false>},
+    {Op::V_ADD_NC_U32, add_or_subtract<uint32_t, true>},
+    {Op::V_SUB_NC_U32, add_or_subtract<uint32_t, false>},
+    {Op::V_SUBREV_NC_U32, add_or_subtract<uint32_t, false, true>},
+    {Op::V_ADD_NC_I32, add_or_subtract<int32_t, true>},
+    {Op::V_SUB_NC_I32, add_or_subtract<int32_t, false>},
     BINARY(V_MUL_I32_I24, uint32_t, uint32_t(sign24(a)) * uint32_t(sign24(b))),
     BINARY(V_MUL_HI_I32_I24, uint32_t, uint64_t(int64_t(sign24(a)) * sign24(b)) >> 32),
     BINARY(V_MUL_U32_U24, uint32_t, (a & 0xFFFFFF) * (b & 0xFFFFFF)),
@@ -116,10 +108,10 @@ constexpr Handler kRows[] = {
     BINARY(V_LSHLREV_B16, uint16_t, b << (a & 15)),
     BINARY(V_LSHRREV_B16, uint16_t, b >> (a & 15)),
     VECTOR2(V_ASHRREV_I16, int16_t, uint16_t, int16_t, b >> (a & 15)),
-    BINARY(V_ADD_NC_U16, uint16_t, a + b),
-    BINARY(V_SUB_NC_U16, uint16_t, a - b),
-    BINARY(V_ADD_NC_I16, uint16_t, a + b),
-    BINARY(V_SUB_NC_I16, uint16_t, a - b),
+    {Op::V_ADD_NC_U16, add_or_subtract<uint16_t, true>},
+    {Op::V_SUB_NC_U16, add_or_subtract<uint16_t, false>},
+    {Op::V_ADD_NC_I16, add_or_subtract<int16_t, true>},
+    {Op::V_SUB_NC_I16, add_or_subtract<int16_t, false>},
     BINARY(V_MUL_LO_U16, uint16_t, uint32_t(a) * b),
     BINARY(V_BFM_B32, uint32_t, ((1u << (a & 31)) - 1) << (b & 31)),
     BINARY(V_BCNT_U32_B32, uint32_t, uint32_t(std::popcount(a)) + b),

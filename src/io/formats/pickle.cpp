@@ -7,17 +7,18 @@
 namespace tuff::io {
 namespace {
 
-enum class Call : uint8_t { None, OrderedDict, Tensor, Parameter };
+enum class Call : uint8_t { None, OrderedDict, Tensor, TensorOfBytes, Bytes, DType, Parameter };
 
 // What a pickle may name; nothing else is accepted.
 struct GlobalRow {
   const char* name;
   Call call;
-  DType dtype;  // of a storage
+  DType dtype;  // of a storage, or what a dtype is
 };
 constexpr GlobalRow kGlobals[] = {
     {"collections.OrderedDict", Call::OrderedDict, DType::Void},
     {"torch._utils._rebuild_tensor_v2", Call::Tensor, DType::Void},
+    {"torch._utils._rebuild_tensor_v3", Call::TensorOfBytes, DType::Void},
     {"torch._utils._rebuild_parameter", Call::Parameter, DType::Void},
     {"torch.DoubleStorage", Call::None, DType::F64},
     {"torch.FloatStorage", Call::None, DType::F32},
@@ -29,6 +30,13 @@ constexpr GlobalRow kGlobals[] = {
     {"torch.CharStorage", Call::None, DType::I8},
     {"torch.ByteStorage", Call::None, DType::U8},
     {"torch.BoolStorage", Call::None, DType::Bool},
+    // Storages of types that came later are bytes, and their tensors say what they hold.
+    {"torch.storage.UntypedStorage", Call::Bytes, DType::U8},
+    {"torch.float8_e4m3fn", Call::DType, DType::F8E4M3FN},
+    {"torch.float8_e5m2", Call::DType, DType::F8E5M2},
+    {"torch.uint16", Call::DType, DType::U16},
+    {"torch.uint32", Call::DType, DType::U32},
+    {"torch.uint64", Call::DType, DType::U64},
 };
 
 constexpr uint32_t kMark = std::numeric_limits<uint32_t>::max();
@@ -246,7 +254,8 @@ class Machine {
         !text(2))
       refuse("a persistent id that is no storage");
     const PickleValue& type = value(id.items[1]);
-    if (type.kind != PickleKind::Global || row_of(type).dtype == DType::Void)
+    if (type.kind != PickleKind::Global || row_of(type).dtype == DType::Void ||
+        row_of(type).call == Call::DType)
       refuse("a storage without type");
     if (text(2)->size() > kMaxNameBytes) refuse("a storage's key of {} bytes", text(2)->size());
     storages_.push_back({id.items[2], type.number, whole(id.items[4], "a storage's size")});
@@ -270,17 +279,43 @@ class Machine {
           refuse("{} without tensor", row.name);
         push(a[0]);
         return;
-      case Call::Tensor: rebuild(a, row.name); return;
-      case Call::None: refuse("{} cannot be called", row.name);
+      case Call::Tensor:
+      case Call::TensorOfBytes: rebuild(a, row); return;
+      case Call::None:
+      case Call::Bytes:
+      case Call::DType: refuse("{} cannot be called", row.name);
     }
   }
-  // (storage, offset, size, strides, requires_grad, hooks[, metadata])
-  void rebuild(const std::vector<uint32_t>& a, const char* name) {
-    if ((a.size() != 6 && a.size() != 7) || value(a[0]).kind != PickleKind::Storage)
-      refuse("{} without storage", name);
+  struct Storage {
+    uint32_t key;  // a text among the values: a few bytes name it any number of times
+    int64_t row, elements;
+  };
+  // What a tensor's elements are: of its storage, or of bytes its seventh argument.
+  const GlobalRow& elements_of(const std::vector<uint32_t>& a, const GlobalRow& row,
+                               const Storage& s) const {
+    const GlobalRow& own = kGlobals[s.row];
+    if (row.call == Call::Tensor) {
+      if (own.call == Call::Bytes) refuse("{} of bytes without a dtype", row.name);
+      return own;
+    }
+    const PickleValue& type = value(a[6]);
+    if (own.call != Call::Bytes) refuse("{} of {}, not of bytes", row.name, own.name);
+    if (type.kind != PickleKind::Global || row_of(type).call != Call::DType)
+      refuse("{} without a dtype", row.name);
+    if (s.elements % int64_t(size_bytes(row_of(type).dtype)))
+      refuse("{} bytes are no whole number of {}", s.elements, row_of(type).name);
+    return row_of(type);
+  }
+  // (storage, offset, size, strides, requires_grad, hooks[, dtype][, metadata])
+  void rebuild(const std::vector<uint32_t>& a, const GlobalRow& row) {
+    const size_t least = row.call == Call::Tensor ? 6 : 7;
+    if ((a.size() != least && a.size() != least + 1) || value(a[0]).kind != PickleKind::Storage)
+      refuse("{} without storage", row.name);
     const Storage& s = storages_[size_t(value(a[0]).number)];
-    PickleTensor t{.key = s.key, .dtype = kGlobals[s.row].dtype, .type = kGlobals[s.row].name};
-    t.storage_elements = s.elements;
+    const GlobalRow& type = elements_of(a, row, s);
+    PickleTensor t{.key = s.key, .dtype = type.dtype, .type = type.name};
+    const bool bytes = row.call == Call::TensorOfBytes;
+    t.storage_elements = bytes ? s.elements / int64_t(size_bytes(type.dtype)) : s.elements;
     t.offset = whole(a[1], "a tensor's offset");
     t.shape = wholes(a[2], "a tensor's shape");
     t.strides = wholes(a[3], "a tensor's strides");
@@ -298,10 +333,6 @@ class Machine {
     container(PickleKind::Dict, "a state that belongs to a dictionary");
   }
 
-  struct Storage {
-    uint32_t key;  // a text among the values: a few bytes name it any number of times
-    int64_t row, elements;
-  };
   ByteReader r_;
   uint64_t at_ = 0;  // of the opcode
   size_t axes_ = 0;  // of all tensors

@@ -88,7 +88,34 @@ Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, bool left,
   return of_b.placed(triangular_solution(of_a.matrices(), of_b.matrices(), form));
 }
 
-LeastSquares lstsq(const Tensor& a, const Tensor& b) {
+namespace {
+
+// Whether it is to be done by singular values.
+bool is_of_any_rank(std::optional<double> rcond, std::string_view driver) {
+  const bool by_values = driver == "gelsd" || driver == "gelsy" || driver == "gelss";
+  if (!driver.empty() && driver != "gels" && !by_values)
+    fail<InvalidArgument>("lstsq: driver is \"{}\", none of gels, gelsd, gelsy, gelss", driver);
+  if (rcond && !(*rcond >= 0)) fail<InvalidArgument>("lstsq: rcond is {}", *rcond);
+  if (rcond && driver == "gels")
+    fail<InvalidArgument>("lstsq: driver \"gels\" has no rcond: take \"gelsd\"");
+  return by_values || rcond;
+}
+
+LeastSquares of_any_rank(const Sides& s, std::optional<double> rcond) {
+  LeastSquares out{matmul(pinv(s.a, {}, rcond), s.b), {}};
+  const int64_t m = s.a.size(-2), n = s.a.size(-1);
+  if (m > n) {
+    const Tensor left = matmul(s.a, out.solution) - s.b;
+    out.residuals = (left * left).sum({-2});
+  }
+  return out;
+}
+
+}  // namespace
+
+LeastSquares lstsq(const Tensor& a, const Tensor& b, std::optional<double> rcond,
+                   std::string_view driver) {
+  const bool any_rank = is_of_any_rank(rcond, driver);
   const Sides s = sides_of("lstsq", a, b);
   require_fit("lstsq", a, b, detail::same(s.a.size(-2), s.b.size(-2)));
   const Batch of_a("lstsq", s.a), of_b("lstsq", s.b);
@@ -96,7 +123,9 @@ LeastSquares lstsq(const Tensor& a, const Tensor& b) {
   if (m == 0 || n == 0 || of_a.count() == 0)
     fail<ShapeError>("lstsq: a of {} has no elements", text(a.sizes()));
   LeastSquares out;
-  if (m >= n) {
+  if (any_rank) {
+    out = of_any_rank(s, rcond);
+  } else if (m >= n) {
     const auto [q, r] = qr_of(of_a.matrices(), false);
     const Tensor x = triangular_solution(r, matmul(q.transpose(1, 2), of_b.matrices()),
                                          {.upper = true});

@@ -109,8 +109,7 @@ LU lu_of(const Tensor& given) {
 
 namespace {
 
-Tensor solved(const Tensor& a, const Tensor& b) {
-  const LU lu = lu_of(a);
+Tensor solved(const LU& lu, const Tensor& b) {
   const Tensor first =
       divided_by_triangle(lu.factors, rows_at(b, lu.source).contiguous(), {.unit = true});
   return divided_by_triangle(lu.factors, first, {.upper = true});
@@ -128,14 +127,6 @@ std::vector<UOp> row_of_inverse(const UOp& u, const UOp& gradient) {
   return gradients_of_sources({matmul(matmul(x, g), x).neg()});
 }
 constexpr ir::GradientRule kInverse{"inv", row_of_inverse};
-
-// d det = det tr(a⁻¹ da)
-std::vector<UOp> row_of_determinant(const UOp& u, const UOp& gradient) {
-  const Tensor a = tensor_of(u->src(1), u);
-  const Tensor scale = (tensor_of(u, u) * tensor_of(gradient, u)).reshape({-1, 1, 1});
-  return gradients_of_sources({inverse_of(a).transpose(1, 2) * scale});
-}
-constexpr ir::GradientRule kDeterminant{"det", row_of_determinant};
 
 std::vector<UOp> row_of_logarithm(const UOp& u, const UOp& gradient) {
   const Tensor a = tensor_of(u->src(1), u);
@@ -155,13 +146,50 @@ Tensor sign_of_order(const LU& lu, DType t) {
   return (1 - 2 * odd).cast(t);
 }
 
+Tensor determinant_of(const LU& lu) {
+  return (diagonal_of(lu.factors).prod({1}) * sign_of_order(lu, lu.factors.dtype())).contiguous();
+}
+
+// Pivots of 0 as ones that are not quite. The determinant and the cofactors are polynomials of the
+// pivots, so they hardly move, and the determinant times the inverse has a value: that of the
+// cofactors. How small they are leaves the product of their reciprocals in range.
+LU with_pivots(const LU& lu) {
+  const bool is_wide = lu.factors.dtype() == DType::F64;
+  const Tensor zero = diagonal_of(lu.factors) == 0;
+  const Tensor count = zero.cast(lu.factors.dtype()).sum({1}).clamp(1).reshape({-1, 1, 1});
+  const Tensor largest = lu.factors.abs().max({1, 2}, true);
+  const Tensor small = (-(is_wide ? 800.0 : 100.0) / count).clamp(is_wide ? -200 : -40).exp2() *
+                       Tensor::where(largest == 0, 1.0, largest);
+  const int64_t n = rows_of(lu.factors);
+  const Tensor on_diagonal = detail::counter(n, 1, 3, lu.factors.device()) ==
+                             detail::counter(n, 2, 3, lu.factors.device());
+  LU out = lu;
+  out.factors =
+      Tensor::where(on_diagonal & (lu.factors == 0), small, lu.factors).detach().contiguous();
+  return out;
+}
+
+// d det = det tr(a⁻¹ da)
+std::vector<UOp> row_of_determinant(const UOp& u, const UOp& gradient) {
+  const Tensor a = tensor_of(u->src(1), u), det = tensor_of(u, u);
+  const LU lu = with_pivots(lu_of(a));
+  const int64_t n = rows_of(a);
+  const Tensor inverse =
+      ruled(solved(lu, stored(ones_on_diagonal(a, n, n))), {a}, kInverse).transpose(1, 2);
+  const Tensor regular = Tensor::where(det == 0, determinant_of(lu).detach(), det);
+  return gradients_of_sources({inverse * (regular * tensor_of(gradient, u)).reshape({-1, 1, 1})});
+}
+constexpr ir::GradientRule kDeterminant{"det", row_of_determinant};
+
 }  // namespace
 
-Tensor solution(const Tensor& a, const Tensor& b) { return ruled(solved(a, b), {a, b}, kSolution); }
+Tensor solution(const Tensor& a, const Tensor& b) {
+  return ruled(solved(lu_of(a), b), {a, b}, kSolution);
+}
 
 Tensor inverse_of(const Tensor& a) {
   const int64_t n = rows_of(a);
-  return ruled(solved(a, stored(ones_on_diagonal(a, n, n))), {a}, kInverse);
+  return ruled(solved(lu_of(a), stored(ones_on_diagonal(a, n, n))), {a}, kInverse);
 }
 
 Tensor inv(const Tensor& a) {
@@ -174,9 +202,8 @@ Tensor det(const Tensor& a) {
   const Batch batch = Batch::square("det", a);
   const TensorOptions o{.dtype = a.dtype(), .device = a.device()};
   if (batch.n() == 0 || batch.count() == 0) return batch.placed(Tensor::ones({batch.count()}, o));
-  const LU lu = lu_of(batch.matrices());
-  const Tensor value = diagonal_of(lu.factors).prod({1}) * sign_of_order(lu, a.dtype());
-  return batch.placed(ruled(value.contiguous(), {batch.matrices()}, kDeterminant));
+  return batch.placed(
+      ruled(determinant_of(lu_of(batch.matrices())), {batch.matrices()}, kDeterminant));
 }
 
 std::pair<Tensor, Tensor> slogdet(const Tensor& a) {

@@ -114,17 +114,20 @@ Bytes sample_gguf() {
                     {"s", 24, {}, counted(1)}});
 }
 
-Bytes pickled_tensor(const std::string& key, int elements, int offset,
-                     const std::vector<int>& shape, const std::vector<int>& strides,
-                     const std::string& storage) {
+namespace {
+
+// `call` is what rebuilds it, `storage` a module and a class, `more` further arguments.
+Bytes rebuilt(const std::string& call, const std::string& storage, const std::string& key,
+              int elements, int offset, const std::vector<int>& shape,
+              const std::vector<int>& strides, const std::string& more) {
   const auto text = [](BytesBuilder& b, const std::string& t) {
     b.text("X").add(uint32_t(t.size())).text(t);
   };
   const auto number = [](BytesBuilder& b, int n) { b.text("J").add(int32_t(n)); };
   BytesBuilder b;
-  b.text("ctorch._utils\n_rebuild_tensor_v2\n((");
+  b.text("ctorch._utils\n" + call + "\n((");
   text(b, "storage");
-  b.text("ctorch\n" + storage + "\n");
+  b.text("c" + storage + "\n");
   text(b, key);
   text(b, "cpu");
   number(b, elements);
@@ -137,8 +140,24 @@ Bytes pickled_tensor(const std::string& key, int elements, int offset,
   }
   b.text(
       "\x89"
-      "ccollections\nOrderedDict\n)RtR");
+      "ccollections\nOrderedDict\n)R" +
+      more + "tR");
   return b.bytes;
+}
+
+}  // namespace
+
+Bytes pickled_tensor(const std::string& key, int elements, int offset,
+                     const std::vector<int>& shape, const std::vector<int>& strides,
+                     const std::string& storage) {
+  return rebuilt("_rebuild_tensor_v2", "torch\n" + storage, key, elements, offset, shape, strides,
+                 "");
+}
+Bytes pickled_bytes(const std::string& key, int bytes, const std::vector<int>& shape,
+                    const std::vector<int>& strides, const std::string& dtype,
+                    const std::string& storage) {
+  return rebuilt("_rebuild_tensor_v3", storage, key, bytes, 0, shape, strides,
+                 "ctorch\n" + dtype + "\n");
 }
 
 Bytes pytorch_file(const Bytes& pickle, const std::vector<Bytes>& storages) {

@@ -59,6 +59,10 @@ Bytes pytorch_file(const Bytes& pickle, const std::vector<Bytes>& storages);
 Bytes pickled_tensor(const std::string& key, int elements, int offset,
                      const std::vector<int>& shape, const std::vector<int>& strides,
                      const std::string& storage = "FloatStorage");
+// The same of so many bytes, with a dtype of its own: torch.DTYPE.
+Bytes pickled_bytes(const std::string& key, int bytes, const std::vector<int>& shape,
+                    const std::vector<int>& strides, const std::string& dtype,
+                    const std::string& storage = "torch.storage\nUntypedStorage");
 Bytes sample_pytorch();
 Bytes sample_idx();
 Bytes zip_file(const std::vector<std::pair<std::string, Bytes>>& members, bool deflate = false,
