@@ -10,6 +10,7 @@
 #include "tensor/devices.h"
 #include "tensor/reference.h"
 #include "tensor/stored_values.h"
+#include "tensor/view_link.h"
 
 namespace tuff::test {
 namespace {
@@ -93,6 +94,18 @@ TEST(ConformanceTable, HasARowForEveryCaseAndACaseForEveryRow) {
   const std::vector<std::string> names = stored_names();
   for (const std::string& name : names) EXPECT_EQ(seen[name], 1) << name;
   EXPECT_EQ(seen.size(), names.size());
+}
+
+// Results that write what they were made of: those of PyTorch.
+TEST(Views, OfFunctionsAreMovementAlone) {
+  std::vector<std::string> views;
+  for (const Function& c : functions()) {
+    std::vector<Tensor> x;
+    for (const HostArray& a : stored_row(c.name).inputs) x.push_back(on_device(a, "CPU"));
+    if (!x.empty() && detail::is_view(c.run(x))) views.push_back(c.name);
+  }
+  const std::vector<std::string> wanted = {};
+  EXPECT_EQ(views, wanted);
 }
 
 }  // namespace
