@@ -7,6 +7,7 @@
 #include "tensor/impl.h"
 #include "tensor/indexed.h"
 #include "tensor/positions.h"
+#include "tensor/view_link.h"
 
 namespace tuff {
 
@@ -261,6 +262,7 @@ Tensor Tensor::embedding(const Tensor& weight, const Tensor& index) {
   detail::require_integers("embedding", index);
   detail::require_same_device("embedding", weight, index);
   detail::require_inside(detail::on_axis("embedding", weight.size(0)), index);
+  const detail::NoViews computing;
   const Tensor hit = hits(index, weight.size(0));        // (..., V)
   return detail::pick(hit.unsqueeze(-1), weight, {-2});  // (..., V, C) -> (..., C)
 }

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "tensor/impl.h"
 #include "tensor/scans.h"
+#include "tensor/view_link.h"
 
 namespace tuff {
 
@@ -24,6 +25,7 @@ Tensor finish(const Tensor& kept, const Axes& dims, bool keepdim) {
   for (size_t i = 0; i < own.size(); i++) {
     if (!std::binary_search(dims.begin(), dims.end(), int64_t(i))) out.push_back(own[i]);
   }
+  const detail::NoViews computing;
   return kept.reshape(out);
 }
 

@@ -185,6 +185,7 @@ std::pair<Tensor, Tensor> unify(const char* what, const Tensor& a, const Tensor&
   const Sizes sizes = broadcast_sizes(what, a.sizes(), b.sizes());
   const DType t = promote(a.dtype(), b.dtype());
   Tensor x = keep_dtypes ? a : a.cast(t), y = keep_dtypes ? b : b.cast(t);
+  const NoViews computing;
   return {x.expand(sizes), y.expand(sizes)};
 }
 

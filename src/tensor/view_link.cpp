@@ -400,11 +400,15 @@ UOp Movement::of(const UOp& x) const {
   return ends ? ir::make(Op::Detach, u->dtype, {u}) : u;
 }
 
-ViewLink::ViewLink(Movement m, const Weak& tensor, Ref<ViewLink> earlier)
-    : movement(std::move(m)),
+ViewLink::ViewLink(Movement&& m, const Weak& tensor, const Ref<ViewLink>& earlier)
+    : ViewLink(m.kind, std::move(m.arg), m.detached, tensor, earlier) {}
+// Made for every view: the arg is moved once.
+ViewLink::ViewLink(Kind kind, ir::Arg&& arg, bool detached, const Weak& tensor,
+                   const Ref<ViewLink>& earlier)
+    : movement{kind, std::move(arg), detached},
       of(tensor.at),
       of_number(tensor.number),
-      before(std::move(earlier)),
+      before(earlier),
       depth(before ? before->depth + 1 : 1) {}
 
 // Long chains go link by link, not one within the other.
@@ -413,11 +417,12 @@ ViewLink::~ViewLink() {
   while (next && next->ref_count() == 1) next = std::exchange(next->before, {});
 }
 
-Tensor view_of(const Tensor& from, UOp u, Kind kind, ir::Arg arg) {
+Tensor view_of(const Tensor& from, UOp u, Kind kind, ir::Arg&& arg) {
   Tensor view = derive(from, std::move(u));
+  if (NoViews::on()) return view;
   TensorImpl& source = *from.impl();
   const bool detached = kind != Kind::Detach && view.impl()->uop->op == Op::Detach;
-  Ref<ViewLink> link = make_ref<ViewLink>(Movement{kind, std::move(arg), detached},
+  Ref<ViewLink> link = make_ref<ViewLink>(kind, std::move(arg), detached,
                                           Weak{&source, source.number}, source.viewed);
   if (link->depth % kLinksUntilShortened == 0) [[unlikely]]
     link = shortened(link);

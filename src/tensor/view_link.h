@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include <tuff/tensor.h>
 #include "base/ref.h"
@@ -34,7 +35,9 @@ struct Movement {
 
 class ViewLink : public RefCounted {
  public:
-  ViewLink(Movement movement, const Weak& of, Ref<ViewLink> before);
+  ViewLink(Movement&& movement, const Weak& of, const Ref<ViewLink>& before);
+  ViewLink(Movement::Kind kind, ir::Arg&& arg, bool detached, const Weak& of,
+           const Ref<ViewLink>& before);
   const Movement movement;
   TensorImpl* const of;  // what it is a movement of, as long as a tensor of that number lives there
   const uint64_t of_number;
@@ -45,8 +48,22 @@ class ViewLink : public RefCounted {
   ~ViewLink() override;
 };
 
+// As long as it lives, movement on this thread makes no views: in functions that compute, whose
+// operands nobody writes. No function of a user runs in it.
+class NoViews {
+ public:
+  NoViews() : before_(std::exchange(on_, true)) {}
+  ~NoViews() { on_ = before_; }
+  NoViews(const NoViews&) = delete;
+  static bool on() { return on_; }
+
+ private:
+  static inline constinit thread_local bool on_ = false;
+  const bool before_;
+};
+
 // A tensor of this node, which the movement makes of `from`.
-Tensor view_of(const Tensor& from, ir::UOp u, Movement::Kind kind, ir::Arg arg);
+Tensor view_of(const Tensor& from, ir::UOp u, Movement::Kind kind, ir::Arg&& arg);
 // Another tensor of the same node, which is no view: of functions that copy, where there is nothing
 // to do.
 Tensor no_view(const Tensor& t);

@@ -96,16 +96,16 @@ TEST(ConformanceTable, HasARowForEveryCaseAndACaseForEveryRow) {
   EXPECT_EQ(seen.size(), names.size());
 }
 
-// Results that write what they were made of: those of PyTorch.
+// Results that write what they were made of, as PyTorch's do.
+constexpr const char* kViews = "";
 TEST(Views, OfFunctionsAreMovementAlone) {
-  std::vector<std::string> views;
+  std::string views;
   for (const Function& c : functions()) {
     std::vector<Tensor> x;
     for (const HostArray& a : stored_row(c.name).inputs) x.push_back(on_device(a, "CPU"));
-    if (!x.empty() && detail::is_view(c.run(x))) views.push_back(c.name);
+    if (!x.empty() && detail::is_view(c.run(x))) views += " " + c.name;
   }
-  const std::vector<std::string> wanted = {};
-  EXPECT_EQ(views, wanted);
+  EXPECT_EQ(views, kViews);
 }
 
 }  // namespace

@@ -463,7 +463,7 @@ class Model {
 
 TEST_P(ViewWrites, AsInAModelOfPlainArrays) {
   const Sizes shapes[] = {{4, 6}, {2, 3, 4}, {24}};
-  const int rounds = GetParam() == "CPU" ? 16 : 4;
+  const int rounds = GetParam() == "CPU" ? 12 : 3;
   for (int round = 0; round < rounds && !HasFailure(); round++) {
     SCOPED_TRACE(round);
     Model model(uint64_t(round), shapes[round % 3], GetParam());
