@@ -276,6 +276,9 @@ TEST_P(ViewWrites, CopiesAreNoViews) {
                    x.index_put({Slice{0, 0}}, 1), Tensor::cat({x}), x.cast(DType::F32).clone()})
     t.zero_();
   EXPECT_EQ(x.to_vector<float>(), (Floats{0, 1, 2, 3}));
+  const Tensor n = Tensor::from(std::vector<int32_t>{5, -7}, {2}, options());
+  for (Tensor t : {n.floor(), n.trunc(), n.round(), n.nan_to_num(), n[0].cumsum(0)}) t.zero_();
+  EXPECT_EQ(n.to_vector<int32_t>(), (std::vector<int32_t>{5, -7}));
 }
 
 TEST_P(ViewWrites, WhatWasConvertedIsNoViewAnyMore) {
