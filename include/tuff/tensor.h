@@ -36,8 +36,8 @@ class Index;
 /// A lazy n-dimensional array. Copies share: an assign() through one is seen by all.
 ///
 /// What movement makes of a tensor (x[0], slices, reshape(), permute(), chunk(), diagonal(),
-/// detach(), and what is made of these) is a view of it, as long as it lives: what is written to the
-/// view is written to x, and to the views that this one was taken of. Unlike PyTorch's, other
+/// detach(), and what is made of these) is a view of it, as long as it lives: what is written to
+/// the view is written to x, and to the views that this one was taken of. Unlike PyTorch's, other
 /// tensors keep the values that they were asked for: a view that was taken before x or another view
 /// was written reads as x was then. Where it is written itself, it first is what x holds by now. A
 /// view keeps no memory of x. An expand() shows elements several times and cannot be written

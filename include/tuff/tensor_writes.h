@@ -17,8 +17,8 @@ class Tensor;
 /// view; other views of x that were taken before keep their values. Values broadcast to this
 /// tensor's shape (ShapeError otherwise).
 ///
-/// InvalidArgument for a tensor with requires_grad and its views, except under a NoGradGuard, for an
-/// expand() and for a result of another dtype than the tensor's.
+/// InvalidArgument for a tensor with requires_grad and its views, except under a NoGradGuard, for
+/// an expand() and for a result of another dtype than the tensor's.
 class TensorWrites {
  public:
   Tensor& add_(const Tensor& other);

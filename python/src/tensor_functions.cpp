@@ -37,7 +37,7 @@ constexpr Unary kUnary[] = {
     {"contiguous", &Tensor::contiguous, "Asks for memory of its own in row-major order."},
     {"clone", &Tensor::clone, "A copy in memory of its own; gradients flow through it."},
     {"detach", &Tensor::detach,
-     "The value, without gradient; a view, which may be written where the tensor has requires_grad."},
+     "The value, without gradient: a view that may be written where the tensor has requires_grad."},
 };
 
 constexpr Binary kBinary[] = {

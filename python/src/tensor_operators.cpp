@@ -254,8 +254,8 @@ void bind_indexing(TensorClass& c) {
         "Replaces what the indices pick, in place: memory is written, and no more of it than the "
         "range of each axis that numbers and slices pick; what is still to be computed becomes the "
         "result, with its gradients. x[0][1] = 2 changes x as x[0, 1] = 2 does: x[0] is a view. "
-        "Other views that were taken before keep their values. Slices of numbers may have ends that "
-        "vary inside a Jit: cache[n - 1:n] = row.");
+        "Other views that were taken before keep their values. Slices of numbers may have ends "
+        "that vary inside a Jit: cache[n - 1:n] = row.");
   c.def("index_put", &put, arg("indices"), arg("value"), arg("accumulate") = false,
         "A copy with what the indices pick replaced, or added to; the value is broadcast and cast.");
   c.def("index_put_", &index_put_in_place, arg("indices"), arg("value"), arg("accumulate") = false,

@@ -56,7 +56,8 @@ struct PutPart {
 ir::Pairs pairs_of(const std::vector<std::pair<Size, Size>>& ranges);
 // The elements of one axis `step` apart, zeros between them.
 Tensor spread(const Tensor& t, int64_t d, int64_t step);
-// Puts it into a tensor that is no view: memory is written, what is still to be computed is replaced.
+// Puts it into a tensor that is no view: memory is written, what is still to be computed is
+// replaced.
 void put_here(const char* what, Tensor& x, const PutPart& part);
 
 // ShapeError unless the mask has the extents of the axes from `d` on.

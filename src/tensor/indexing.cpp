@@ -31,6 +31,7 @@ Tensor pick(const Tensor& hit, const Tensor& x, const Axes& dims) {
   for (int64_t i = 0; i < chosen.dim(); i++) {
     if (!std::binary_search(axes.begin(), axes.end(), i)) left.push_back(chosen.size(i));
   }
+  const NoViews computing;
   // One summand at most is not 0: the element's own dtype holds the sum.
   return derive(x, ir::reduce(Op::Add, uop(chosen), axes)).reshape(left);
 }

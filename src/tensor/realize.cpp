@@ -296,7 +296,7 @@ Tensor Tensor::clone() const {
 Tensor Tensor::detach() const {
   const detail::BuildGuard section;
   return detail::view_of(*this, ir::make(Op::Detach, dtype(), {uop(*this)}),
-                         detail::Movement::Kind::Detach, {});
+                         detail::Movement::Kind::Detach, ir::Arg());
 }
 
 Tensor Tensor::to(const std::string& name) const {

@@ -417,9 +417,8 @@ ViewLink::~ViewLink() {
   while (next && next->ref_count() == 1) next = std::exchange(next->before, {});
 }
 
-Tensor view_of(const Tensor& from, UOp u, Kind kind, ir::Arg&& arg) {
+Tensor linked(const Tensor& from, UOp u, Kind kind, ir::Arg&& arg) {
   Tensor view = derive(from, std::move(u));
-  if (NoViews::on()) return view;
   TensorImpl& source = *from.impl();
   const bool detached = kind != Kind::Detach && view.impl()->uop->op == Op::Detach;
   Ref<ViewLink> link = make_ref<ViewLink>(kind, std::move(arg), detached,

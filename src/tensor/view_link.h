@@ -1,6 +1,6 @@
 // Views: tensors made by movement of another one, and the way back along which what is written to
-// them comes to it. Used by what makes views (movement, realize) and by what writes in place. A link
-// must never keep a tensor, a graph or memory: it knows tensors by address and number alone.
+// them comes to it. Used by what makes views (movement, realize) and by what writes in place. A
+// link must never keep a tensor, a graph or memory: it knows tensors by address and number alone.
 // docs/design/views.md.
 #pragma once
 
@@ -63,7 +63,13 @@ class NoViews {
 };
 
 // A tensor of this node, which the movement makes of `from`.
-Tensor view_of(const Tensor& from, ir::UOp u, Movement::Kind kind, ir::Arg&& arg);
+Tensor linked(const Tensor& from, ir::UOp u, Movement::Kind kind, ir::Arg&& arg);
+Tensor derive(const Tensor& from, ir::UOp u);
+template <class Arg>
+Tensor view_of(const Tensor& from, ir::UOp u, Movement::Kind kind, Arg&& arg) {
+  if (NoViews::on()) return derive(from, std::move(u));
+  return linked(from, std::move(u), kind, ir::Arg(std::forward<Arg>(arg)));
+}
 // Another tensor of the same node, which is no view: of functions that copy, where there is nothing
 // to do.
 Tensor no_view(const Tensor& t);
