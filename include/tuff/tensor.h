@@ -35,6 +35,15 @@ class Index;
 
 /// A lazy n-dimensional array. Copies share: an assign() through one is seen by all.
 ///
+/// What movement makes of a tensor (x[0], slices, reshape(), permute(), chunk(), diagonal(),
+/// detach(), and what is made of these) is a view of it, as long as it lives: what is written to
+/// the view is written to x, and to the views that this one was taken of. Unlike PyTorch's, other
+/// tensors keep the values that they were asked for: a view that was taken before x or another view
+/// was written reads as x was then. Where it is written itself, it first is what x holds by now. A
+/// view keeps no memory of x. An expand() shows elements several times and cannot be written
+/// (InvalidArgument); flip(), repeat(), roll(), clone(), to() another device and what integer
+/// tensors and masks pick are copies.
+///
 /// Element-wise functions broadcast like NumPy's and promote like JAX's lattice (see promote()); a
 /// bare number adopts the tensor's dtype. Functions of real numbers turn integers into float32;
 /// those composed of several operations compute floats of 8 and 16 bits in float32 and round once.
@@ -212,8 +221,9 @@ class Tensor : public TensorMath,
   void set_grad(const Tensor& g);
   bool is_realized() const;
 
-  // ---- movement: index transforms, no copies. IndexError for an axis or a position that is not
-  // there, ShapeError for extents that do not fit; both name axis and shape.
+  // ---- movement: index transforms, no copies; views, which may be written. IndexError for an axis
+  // or a position that is not there, ShapeError for extents that do not fit; both name axis and
+  // shape.
 
   /// One extent may be -1: what is left.
   Tensor reshape(const Sizes& sizes) const;
@@ -296,10 +306,9 @@ class Tensor : public TensorMath,
   /// costs the same in a tensor of 1 GB as in one of 1 MB, also where a slice's ends vary inside a
   /// Jit. Other tensors that still want the old contents are computed first, and those that are
   /// nothing but this memory, such as x.reshape(...), get a copy of it. What is still to be
-  /// computed becomes the result, so that gradients flow as with index_put(). A part that was taken
-  /// before, x[0], is a tensor of its own: x.index_put_({0, 1}, v) changes x,
-  /// x[0].index_put_({1}, v) and x[0].assign(v) do not.
-  /// InvalidArgument for a tensor with requires_grad, except under a NoGradGuard.
+  /// computed becomes the result, so that gradients flow as with index_put(). A view writes what it
+  /// is a view of: x[0].index_put_({1}, v) is x.index_put_({0, 1}, v).
+  /// InvalidArgument for a tensor with requires_grad and for its views, except under a NoGradGuard.
   Tensor& index_put_(const std::vector<Index>& indices, const Tensor& value,
                      bool accumulate = false);
   /// The same number everywhere.
@@ -549,14 +558,15 @@ class Tensor : public TensorMath,
   Tensor contiguous() const;
   /// A copy in memory of its own, also of what is realized; gradients flow through it.
   Tensor clone() const;
-  /// The value, without gradient; of the same memory where there is one.
+  /// The value, without gradient; of the same memory where there is one. A view: what is written
+  /// to it is written to this tensor, without gradient, also where this one has requires_grad.
   Tensor detach() const;
   /// A copy on another device, or on each of a group of them (tensor_shards.h); the tensor itself if
   /// it is there.
   Tensor to(const std::string& device) const;
-  /// A new version of this tensor's buffer: reads asked for before see the old contents. Of a part,
-  /// x[0], that is memory of its own; index_put_() writes a part of x.
-  /// InvalidArgument for a tensor that has requires_grad, while gradients are on.
+  /// A new version of this tensor's buffer: reads asked for before see the old contents. Of a view,
+  /// x[0], that is the part of x: no more than it is written.
+  /// InvalidArgument for a tensor that has requires_grad and for its views, while gradients are on.
   Tensor& assign(const Tensor& value);
   /// Gradients of this scalar (or weighted by `gradient`) are added to .grad of every live tensor
   /// with requires_grad that it depends on; graphs stay usable, so that it may be called again.
@@ -572,13 +582,15 @@ class Tensor : public TensorMath,
   static void realize(const std::vector<Tensor>& tensors);
   /// The value of a tensor of one element.
   double item() const;
-  /// Where the elements of a tensor on the CPU are in host memory, row-major; realizes and waits.
+  /// Where the elements of a tensor on the CPU are in host memory, row-major, of a part of another
+  /// one in a copy; realizes and waits.
   /// Good until the tensor has gone or a tensor over the same memory is assigned to; memory that
   /// was given as read_only must not be written. InvalidArgument on other devices.
   void* data_ptr() const;
   /// Row-major; waits.
   void copy_to(void* dst, size_t size_bytes) const;
-  /// Writes host data into the memory of a realized tensor, after pending reads; no allocation.
+  /// Writes host data into the memory of a realized tensor, after pending reads; no allocation but
+  /// where it is a part of another one, which is written from there.
   void copy_from(const void* src, size_t size_bytes);
   template <class T>
   std::vector<T> to_vector() const {
@@ -655,20 +667,22 @@ Tensor operator-(const Tensor& a);
 Tensor operator~(const Tensor& a);
 
 /// In place, see TensorWrites: a += b changes what all copies of a see, a = a + b makes a tensor of
-/// its own.
-#define TUFF_IN_PLACE(op)                         \
-  Tensor& operator op(Tensor& a, const Tensor& b); \
-  Tensor& operator op(Tensor& a, Number b)
-TUFF_IN_PLACE(+=);
-TUFF_IN_PLACE(-=);
-TUFF_IN_PLACE(*=);
-TUFF_IN_PLACE(/=);
-TUFF_IN_PLACE(%=);
-TUFF_IN_PLACE(&=);
-TUFF_IN_PLACE(|=);
-TUFF_IN_PLACE(^=);
-TUFF_IN_PLACE(<<=);
-TUFF_IN_PLACE(>>=);
+/// its own. x[0] += b writes x.
+#define TUFF_IN_PLACE(op)                                                        \
+  Tensor& operator op(Tensor& a, const Tensor& b);                                \
+  Tensor& operator op(Tensor& a, Number b);                                       \
+  inline Tensor operator op(Tensor&& a, const Tensor& b) { return operator op(a, b); } \
+  inline Tensor operator op(Tensor&& a, Number b) { return operator op(a, b); }
+TUFF_IN_PLACE(+=)
+TUFF_IN_PLACE(-=)
+TUFF_IN_PLACE(*=)
+TUFF_IN_PLACE(/=)
+TUFF_IN_PLACE(%=)
+TUFF_IN_PLACE(&=)
+TUFF_IN_PLACE(|=)
+TUFF_IN_PLACE(^=)
+TUFF_IN_PLACE(<<=)
+TUFF_IN_PLACE(>>=)
 #undef TUFF_IN_PLACE
 
 /// Whether what this thread computes has gradients; true unless a NoGradGuard lives.

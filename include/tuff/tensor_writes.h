@@ -13,11 +13,12 @@ class Tensor;
 
 /// A tensor changed in place, with the rules of Tensor::index_put_(): memory is written, as
 /// assign() does; what is still to be computed becomes the result, with its gradients. Copies
-/// share, so that all of them see it; a part that was taken before, x[0], does not. Values
-/// broadcast to this tensor's shape (ShapeError otherwise).
+/// share, so that all of them see it. A view, x[0], writes x, and no more of its memory than the
+/// view; other views of x that were taken before keep their values. Values broadcast to this
+/// tensor's shape (ShapeError otherwise).
 ///
-/// InvalidArgument for a tensor with requires_grad, except under a NoGradGuard, and for a result of
-/// another dtype than the tensor's.
+/// InvalidArgument for a tensor with requires_grad and its views, except under a NoGradGuard, for
+/// an expand() and for a result of another dtype than the tensor's.
 class TensorWrites {
  public:
   Tensor& add_(const Tensor& other);

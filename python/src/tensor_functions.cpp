@@ -36,7 +36,8 @@ constexpr Unary kUnary[] = {
     {"isinf", &Tensor::isinf, "Bool: is x infinite?"},
     {"contiguous", &Tensor::contiguous, "Asks for memory of its own in row-major order."},
     {"clone", &Tensor::clone, "A copy in memory of its own; gradients flow through it."},
-    {"detach", &Tensor::detach, "The value, without gradient."},
+    {"detach", &Tensor::detach,
+     "The value, without gradient: a view that may be written where the tensor has requires_grad."},
 };
 
 constexpr Binary kBinary[] = {

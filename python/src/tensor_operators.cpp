@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "module.h"
 #include "tensor/impl.h"
+#include "tensor/view_link.h"
 
 namespace tuff::python {
 namespace {
@@ -62,11 +63,15 @@ void bind_in_place(TensorClass& c, const char* name, Operation operation) {
   c.def(
       name,
       [operation, name](const py::object& self, const py::object& other) -> py::object {
+        auto& x = self.cast<Tensor&>();
+        // Of a view that is not what it would be now: x[0] += 1 after x += 1.
+        const Tensor now = detail::current(x);
+        const py::object left = now.impl() == x.impl() ? self : py::cast(now);
+        const py::object right = other.is(self) ? left : other;
         const py::object result =
-            py::reinterpret_steal<py::object>(operation(self.ptr(), other.ptr()));
+            py::reinterpret_steal<py::object>(operation(left.ptr(), right.ptr()));
         if (!result) throw py::error_already_set();
         if (!py::isinstance<Tensor>(result)) return result;
-        auto& x = self.cast<Tensor&>();
         const Tensor value = result.cast<Tensor>();
         if (value.dtype() != x.dtype())
           fail<InvalidArgument>(
@@ -248,8 +253,9 @@ void bind_indexing(TensorClass& c) {
   c.def("__setitem__", &put_in_place, arg("indices"), arg("value"),
         "Replaces what the indices pick, in place: memory is written, and no more of it than the "
         "range of each axis that numbers and slices pick; what is still to be computed becomes the "
-        "result, with its gradients. x[0, 1] = 2 changes x; x[0][1] = 2 does not. Slices of "
-        "numbers may have ends that vary inside a Jit: cache[n - 1:n] = row.");
+        "result, with its gradients. x[0][1] = 2 changes x as x[0, 1] = 2 does: x[0] is a view. "
+        "Other views that were taken before keep their values. Slices of numbers may have ends "
+        "that vary inside a Jit: cache[n - 1:n] = row.");
   c.def("index_put", &put, arg("indices"), arg("value"), arg("accumulate") = false,
         "A copy with what the indices pick replaced, or added to; the value is broadcast and cast.");
   c.def("index_put_", &index_put_in_place, arg("indices"), arg("value"), arg("accumulate") = false,

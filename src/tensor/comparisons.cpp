@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "tensor/impl.h"
+#include "tensor/view_link.h"
 
 namespace tuff {
 
@@ -113,7 +114,7 @@ Tensor TensorMath::lerp(const Tensor& end, double weight) const {
 Tensor TensorMath::nan_to_num(double nan, std::optional<double> posinf,
                               std::optional<double> neginf) const {
   const Tensor& x = self(this);
-  if (!is_float(x.dtype())) return x;
+  if (!is_float(x.dtype())) return detail::no_view(x);
   const double most = largest_value(x.dtype());
   const Tensor known = Tensor::where(x == x, x, nan);
   return Tensor::where(x == INFINITY, posinf.value_or(most),

@@ -8,6 +8,7 @@
 #include "tensor/impl.h"
 #include "tensor/positions.h"
 #include "tensor/shards.h"
+#include "tensor/view_link.h"
 
 namespace tuff {
 
@@ -93,6 +94,7 @@ DType detail::position_dtype(const Size& n) {
 Tensor detail::counter(const Size& n, int64_t d, int64_t rank, const std::string& device) {
   Sizes along(size_t(rank), 1);
   along[size_t(d)] = n;
+  const NoViews computing;
   return counter_of(n, position_dtype(n), device).reshape(along);
 }
 

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "tensor/impl.h"
 #include "tensor/two_words.h"
+#include "tensor/view_link.h"
 
 namespace tuff {
 
@@ -114,7 +115,7 @@ Tensor Tensor::neg() const {
 }
 // +0 for both zeros, and no gradient there, as PyTorch has it.
 Tensor Tensor::abs() const {
-  if (is_unsigned(dtype()) || dtype() == DType::Bool) return *this;
+  if (is_unsigned(dtype()) || dtype() == DType::Bool) return detail::no_view(*this);
   return where(*this == 0, 0, where(*this < 0, neg(), *this));
 }
 Tensor Tensor::sign() const {
@@ -125,26 +126,28 @@ Tensor Tensor::sign() const {
 Tensor Tensor::reciprocal() const { return unary(Op::Recip, as_float(detail::widened(*this))); }
 // No gradient at 0, as in PyTorch: of maximum() half would flow.
 Tensor Tensor::relu() const {
-  if (is_unsigned(dtype()) || dtype() == DType::Bool) return *this;
+  if (is_unsigned(dtype()) || dtype() == DType::Bool) return detail::no_view(*this);
   return where(*this <= 0, 0, *this);
 }
 Tensor Tensor::leaky_relu(double negative_slope) const {
   const Tensor x = as_float(*this);
   return where(x > 0, x, x * negative_slope);
 }
-Tensor Tensor::trunc() const { return is_float(dtype()) ? unary(Op::Trunc, *this) : *this; }
+Tensor Tensor::trunc() const {
+  return is_float(dtype()) ? unary(Op::Trunc, *this) : detail::no_view(*this);
+}
 Tensor Tensor::floor() const {
-  if (!is_float(dtype())) return *this;
+  if (!is_float(dtype())) return detail::no_view(*this);
   const Tensor t = trunc();
   return where(*this < t, t - 1, t);
 }
 Tensor Tensor::ceil() const {
-  if (!is_float(dtype())) return *this;
+  if (!is_float(dtype())) return detail::no_view(*this);
   const Tensor t = trunc();
   return where(*this > t, t + 1, t);
 }
 Tensor Tensor::round() const {
-  if (!is_float(dtype())) return *this;
+  if (!is_float(dtype())) return detail::no_view(*this);
   // floor(x + 1/2), except that a half goes to the even neighbour.
   const Tensor down = floor(), rest = *this - down;
   const Tensor odd = (down * 0.5).floor() * 2.0 != down;

@@ -23,6 +23,8 @@ namespace detail {
 // The call of a Jit's function that this thread is in; 0: none.
 inline constinit thread_local uint64_t function_call = 0;
 
+class ViewLink;
+
 }  // namespace detail
 
 struct TensorImpl {
@@ -42,11 +44,13 @@ struct TensorImpl {
   std::string device;  // canonical; also for constants, which have none in the graph
   std::atomic<bool> requires_grad{false};
   Ref<TensorImpl> grad;
+  Ref<detail::ViewLink> viewed;  // what it is a view of (view_link.h), for whoever writes to it
   std::thread::id assigned_by;  // who called assign() last; as uop
   // A Jit's function computed it while it was captured and kept it elsewhere than in its results:
   // replays do not.
   std::atomic<bool> left_behind{false};
   const uint64_t made_in = detail::function_call;
+  uint64_t number = 0;  // of no other tensor, before or after
 
  private:
   mutable std::atomic<uint32_t> refs_{0};
@@ -162,6 +166,8 @@ ir::UOp assign_target(const Tensor& t);
 void store(Tensor& to, const Tensor& value);
 // The same of a part that value has the shape of; what is around it is not touched.
 void store_part(Tensor& to, const ir::Pairs& part, const Tensor& value);
+// x becomes another node, in no memory but that of the node.
+void replace(Tensor& x, const Tensor& changed);
 // What functions in place do: x becomes the value, broadcast and of x's dtype; memory is written,
 // what is still to be computed is replaced.
 Tensor& overwrite(const char* what, Tensor& x, const Tensor& value);
@@ -230,6 +236,12 @@ Tensor quick_exp(const Tensor& x);
 Tensor magnitude(const Tensor& x);
 // This thread's assignments that are not realized yet, oldest first.
 std::vector<Tensor> pending_assigns();
+// A tensor that still is where it was; undefined if it has gone.
+struct Weak {
+  TensorImpl* at;
+  uint64_t number;
+};
+std::vector<Tensor> those_alive(std::span<const Weak> tensors);
 // As BuildGuard does: `fn` may look at nodes, and make no tensor.
 void for_each_live(const std::function<void(TensorImpl&)>& fn);
 // Generators with numbers drawn since they were last stored: their pending states are realized

@@ -10,10 +10,12 @@
 #include "tensor/impl.h"
 #include "tensor/indexed.h"
 #include "tensor/scatter.h"
+#include "tensor/view_link.h"
 
 namespace tuff {
 
 using detail::counter;
+using detail::PutPart;
 using detail::text;
 using detail::uop;
 
@@ -73,18 +75,6 @@ std::vector<AxisSlice> slices_of(const Tensor& x, const std::vector<Index>& indi
   return parts;
 }
 
-// The elements of one axis `step` apart, zeros between them.
-Tensor spread(const Tensor& t, int64_t d, int64_t step) {
-  const Tensor rows = detail::pad_axis(t.unsqueeze(d + 1), d + 1, 0, step - 1);
-  return rows.flatten(d, d + 1).slice(d, 0, (t.size(d) - 1) * step + 1);
-}
-
-// A part of a tensor, an axis for each of its axes, and what is put there.
-struct PutPart {
-  std::vector<std::pair<Size, Size>> ranges;
-  Tensor value;
-};
-
 // The region, which has an axis for each of x, as it lies in x: between elements that a step leaves
 // out, those of x.
 PutPart put_back(const Tensor& x, Tensor region, const std::vector<AxisSlice>& parts) {
@@ -95,7 +85,7 @@ PutPart put_back(const Tensor& x, Tensor region, const std::vector<AxisSlice>& p
     const AxisSlice& p = parts[size_t(d)];
     if (p.reversed) region = region.flip({d});
     if (!p.spread()) continue;
-    region = spread(region, d, p.step);
+    region = detail::spread(region, d, p.step);
     const Tensor here = counter(p.extent(), d, x.dim(), x.device()) % p.step == 0;
     inside = inside.defined() ? inside & here : here;
   }
@@ -183,6 +173,11 @@ std::optional<Tensor> put_under_mask(const Tensor& region, const OneMask& m, con
 
 }  // namespace
 
+Tensor detail::spread(const Tensor& t, int64_t d, int64_t step) {
+  const Tensor rows = pad_axis(t.unsqueeze(d + 1), d + 1, 0, step - 1);
+  return rows.flatten(d, d + 1).slice(d, 0, (t.size(d) - 1) * step + 1);
+}
+
 void detail::require_mask(const char* what, const Tensor& x, int64_t d, const Tensor& mask) {
   if (mask.dim() == 0)
     fail<InvalidArgument>("{}: a mask without axes: use where(), or None for a new axis", what);
@@ -218,7 +213,7 @@ Tensor Tensor::nonzero() const {
 
 namespace {
 
-// Nothing where indices pick nothing.
+// Nothing where indices pick nothing, or what is put is what is there: x[0] += 1 puts x[0] back.
 std::optional<PutPart> part_to_put(const Tensor& x, const std::vector<Index>& indices,
                                    const Tensor& given, bool accumulate) {
   if (accumulate && x.dtype() == DType::Bool)
@@ -235,6 +230,7 @@ std::optional<PutPart> part_to_put(const Tensor& x, const std::vector<Index>& in
       return part_to_put(x, m->others, *put, false);
   }
   const detail::Indexed r = detail::apply_basic("index_put", x, indices);
+  if (r.at.empty() && !accumulate && uop(r.x) == uop(value)) return {};
   const std::vector<AxisSlice> parts = slices_of(x, indices, consumed);
   if (r.x.numel().max() == 0) {
     if (r.at.empty())
@@ -253,20 +249,19 @@ std::optional<PutPart> part_to_put(const Tensor& x, const std::vector<Index>& in
   return put_back(x, region.reshape(whole), parts);
 }
 
-ir::Pairs pairs_of(const PutPart& p) {
+}  // namespace
+
+ir::Pairs detail::pairs_of(const std::vector<std::pair<Size, Size>>& ranges) {
   ir::Pairs out;
-  for (const auto& [begin, end] : p.ranges)
-    out.push_back({detail::dim_of(begin), detail::dim_of(end)});
+  for (const auto& [begin, end] : ranges) out.push_back({dim_of(begin), dim_of(end)});
   return out;
 }
-
-}  // namespace
 
 Tensor Tensor::index_put(const std::vector<Index>& indices, const Tensor& value,
                          bool accumulate) const {
   const std::optional<PutPart> p = part_to_put(*this, indices, value, accumulate);
-  if (!p) return *this;
-  return detail::derive(*this, ir::put(uop(*this), pairs_of(*p), uop(p->value)));
+  if (!p) return detail::no_view(*this);
+  return detail::derive(*this, ir::put(uop(*this), detail::pairs_of(p->ranges), uop(p->value)));
 }
 
 Tensor Tensor::index_put(const std::vector<Index>& indices, Number value, bool accumulate) const {
@@ -282,15 +277,27 @@ bool is_in_memory(const Tensor& x) {
   return is_state || detail::assign_target(x);
 }
 
-// What is still to be computed becomes the result.
-void replace(Tensor& x, const Tensor& changed) {
+}  // namespace
+
+void detail::replace(Tensor& x, const Tensor& changed) {
   ir::UOp before;  // goes when others may build
-  const detail::ReplaceGuard alone;
+  const ReplaceGuard alone;
   const ir::UOp after = uop(changed);  // may be the tensor itself
   before = std::exchange(x.impl()->uop, after);
 }
 
-}  // namespace
+void detail::put_here(const char* what, Tensor& x, const PutPart& part) {
+  require_numbers(what, x.sizes());
+  if (!is_in_memory(x)) {
+    // What it is built of is let go before it is replaced.
+    const Tensor changed = derive(x, ir::put(uop(x), pairs_of(part.ranges), uop(part.value)));
+    replace(x, changed);
+  } else if (same(part.value.sizes(), x.sizes())) {
+    store(x, part.value);
+  } else {
+    store_part(x, pairs_of(part.ranges), part.value);
+  }
+}
 
 Tensor& detail::overwrite(const char* what, Tensor& x, const Tensor& value) {
   require_no_gradient(what, x, "compute with a new tensor, or hold a NoGradGuard to write it");
@@ -303,8 +310,13 @@ Tensor& detail::overwrite(const char* what, Tensor& x, const Tensor& value) {
   if (!same(broadcast_sizes(what, value.sizes(), sizes), sizes))
     fail<ShapeError>("{}: {} does not hold the result, which is {}", what, text(sizes),
                      text(value.sizes()));
-  if (is_in_memory(x)) return x.assign(value.expand(sizes));
-  replace(x, value.expand(sizes));
+  const Tensor whole = value.expand(sizes);
+  if (is_view(x))
+    put_in_place(what, x, whole);
+  else if (is_in_memory(x))
+    store(x, whole);
+  else
+    replace(x, whole);
   return x;
 }
 
@@ -312,18 +324,8 @@ Tensor& Tensor::index_put_(const std::vector<Index>& indices, const Tensor& valu
                            bool accumulate) {
   detail::require_no_gradient("index_put_", *this,
                               "use index_put(), or hold a NoGradGuard to write it");
-  const std::optional<PutPart> p = part_to_put(*this, indices, value, accumulate);
-  if (!p) return *this;
-  if (!is_in_memory(*this)) {
-    // What it is built of is let go before it is replaced.
-    const Tensor changed =
-        detail::derive(*this, ir::put(uop(*this), pairs_of(*p), uop(p->value)));
-    replace(*this, changed);
-  } else if (detail::same(p->value.sizes(), sizes())) {
-    detail::store(*this, p->value);
-  } else {
-    detail::store_part(*this, pairs_of(*p), p->value);
-  }
+  std::optional<PutPart> p = part_to_put(detail::current(*this), indices, value, accumulate);
+  if (p) detail::put_in_place("index_put_", *this, std::move(*p));
   return *this;
 }
 

@@ -1,10 +1,12 @@
 // How lists of indices are taken apart, for reading and for writing what they pick. Called by
-// indexing and index_assignment. Must never know of devices.
+// indexing, index_assignment and view_link. Must never know of devices.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include <tuff/tensor.h>
+#include "ir/uop.h"
 
 namespace tuff::detail {
 
@@ -45,6 +47,18 @@ Tensor from_start(const Tensor& index, const Size& n);
 
 // Rows of one axis; what is outside of it picks zeros.
 Tensor rows_at(const Tensor& x, int64_t d, const Tensor& index);
+
+// A part of a tensor, a range for each of its axes, and what is put there.
+struct PutPart {
+  std::vector<std::pair<Size, Size>> ranges;
+  Tensor value;
+};
+ir::Pairs pairs_of(const std::vector<std::pair<Size, Size>>& ranges);
+// The elements of one axis `step` apart, zeros between them.
+Tensor spread(const Tensor& t, int64_t d, int64_t step);
+// Puts it into a tensor that is no view: memory is written, what is still to be computed is
+// replaced.
+void put_here(const char* what, Tensor& x, const PutPart& part);
 
 // ShapeError unless the mask has the extents of the axes from `d` on.
 void require_mask(const char* what, const Tensor& x, int64_t d, const Tensor& mask);

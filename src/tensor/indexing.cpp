@@ -7,6 +7,7 @@
 #include "tensor/impl.h"
 #include "tensor/indexed.h"
 #include "tensor/positions.h"
+#include "tensor/view_link.h"
 
 namespace tuff {
 
@@ -30,6 +31,7 @@ Tensor pick(const Tensor& hit, const Tensor& x, const Axes& dims) {
   for (int64_t i = 0; i < chosen.dim(); i++) {
     if (!std::binary_search(axes.begin(), axes.end(), i)) left.push_back(chosen.size(i));
   }
+  const NoViews computing;
   // One summand at most is not 0: the element's own dtype holds the sum.
   return derive(x, ir::reduce(Op::Add, uop(chosen), axes)).reshape(left);
 }
@@ -261,6 +263,7 @@ Tensor Tensor::embedding(const Tensor& weight, const Tensor& index) {
   detail::require_integers("embedding", index);
   detail::require_same_device("embedding", weight, index);
   detail::require_inside(detail::on_axis("embedding", weight.size(0)), index);
+  const detail::NoViews computing;
   const Tensor hit = hits(index, weight.size(0));        // (..., V)
   return detail::pick(hit.unsqueeze(-1), weight, {-2});  // (..., V, C) -> (..., C)
 }

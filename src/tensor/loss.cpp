@@ -6,6 +6,7 @@
 #include "tensor/impl.h"
 #include "tensor/polynomials.h"
 #include "tensor/positions.h"
+#include "tensor/view_link.h"
 
 namespace tuff {
 
@@ -127,6 +128,7 @@ Tensor Tensor::cross_entropy(const Tensor& target, const Tensor& weight, int64_t
   const Classes c = classes_of("cross_entropy", *this, target, true);
   const Tensor w = class_weight("cross_entropy", weight, *this, c);
   if (!c.soft) detail::require_inside({"cross_entropy", 0, c.count, "class", ignore_index}, target);
+  const detail::NoViews computing;
   return totalled(*this, [&](const Tensor& x) {
     const CrossEntropy loss{x.log_softmax(c.axis), w, c.axis, c.count, reduction, label_smoothing};
     return c.soft ? loss.of_probabilities(target) : loss.of_classes(target, ignore_index);

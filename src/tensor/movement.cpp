@@ -9,12 +9,15 @@
 #include "engine/device.h"
 #include "tensor/impl.h"
 #include "tensor/shards.h"
+#include "tensor/view_link.h"
 
 namespace tuff {
 
 using detail::derive;
+using detail::Movement;
 using detail::shape_of;
 using detail::uop;
+using detail::view_of;
 using detail::wrap_dim;
 
 namespace {
@@ -57,13 +60,17 @@ Tensor Tensor::reshape(const Sizes& wanted) const {
   if (!detail::same(from, to) && !(from.is_number() && to.is_number()))
     fail<ShapeError>("reshape: {} has {} elements, {} has {}", detail::text(this->sizes()), numel(),
                      detail::text(sizes), detail::product(sizes));
-  return derive(*this, ir::reshape(uop(*this), shape_of(sizes)));
+  ir::Shape shape = shape_of(sizes);
+  ir::UOp u = ir::reshape(uop(*this), shape);
+  return view_of(*this, std::move(u), Movement::Kind::Reshape, std::move(shape));
 }
 
 Tensor Tensor::permute(const Axes& dims) const {
   Axes axes;
   for (int64_t d : dims) axes.push_back(wrap_dim("permute", d, dim()));
-  return derive(*this, ir::permute(uop(*this), axes));
+  const detail::BuildGuard section;
+  ir::UOp u = ir::permute(uop(*this), axes);
+  return view_of(*this, std::move(u), Movement::Kind::Permute, std::move(axes));
 }
 
 Tensor Tensor::transpose(int64_t dim0, int64_t dim1) const {
@@ -90,8 +97,9 @@ Tensor Tensor::expand(const Sizes& wanted) const {
                        detail::text(wanted), detail::text(own));
     target[i] = padded[i];
   }
-  return derive(*this,
-                ir::expand(ir::reshape(uop(*this), shape_of(padded)), shape_of(target)));
+  ir::Shape shape = shape_of(target);
+  ir::UOp u = ir::expand(ir::reshape(uop(*this), shape_of(padded)), shape);
+  return view_of(*this, std::move(u), Movement::Kind::Expand, std::move(shape));
 }
 
 Tensor Tensor::pad(const std::vector<int64_t>& padding, Number value) const {
@@ -130,7 +138,9 @@ Tensor Tensor::shrink(const std::vector<std::pair<Size, Size>>& ranges) const {
   ir::Pairs parts;
   for (const auto& [begin, end] : ranges)
     parts.push_back({detail::dim_of(begin), detail::dim_of(end)});
-  return derive(*this, ir::shrink(uop(*this), parts));
+  const detail::BuildGuard section;
+  ir::UOp u = ir::shrink(uop(*this), parts);
+  return view_of(*this, std::move(u), Movement::Kind::Shrink, std::move(parts));
 }
 
 Tensor Tensor::flip(const Axes& dims) const {
@@ -164,22 +174,19 @@ Tensor detail::unflatten(const Tensor& x, int64_t d, const Size& outer, const Si
   return x.reshape(cut);
 }
 
-namespace {
-
-// Every step-th of n elements: padded to a multiple of step, folded, first column taken.
-Tensor strided(const Tensor& x, int64_t d, int64_t wanted) {
-  const int64_t n = x.size(d), step = std::min(wanted, std::max<int64_t>(n, 1));
-  const int64_t count = ceil_div(n, step);
-  const Tensor whole = detail::pad_axis(x, d, 0, count * step - n);
-  return detail::unflatten(whole, d, count, step).narrow(d + 1, 0, 1).squeeze(d + 1);
-}
-
-}  // namespace
-
 Size detail::clamped(const Size& v, const Size& low, const Size& high) {
   if ((v - low).min() >= 0 && (high - v).min() >= 0) return v;
   return v < low ? low : v > high ? high : v;
 }
+
+namespace {
+
+// A step that leads out of the axis takes one element, however long it is.
+Tensor every(const Tensor& x, int64_t d, int64_t step) {
+  return detail::strided(x, d, std::min(step, std::max<int64_t>(x.size(d), 1)));
+}
+
+}  // namespace
 
 Tensor Tensor::slice(int64_t d, std::optional<Size> start, std::optional<Size> stop,
                      int64_t step) const {
@@ -193,10 +200,10 @@ Tensor Tensor::slice(int64_t d, std::optional<Size> start, std::optional<Size> s
   const Size length = wanted.min() >= 0 ? wanted : wanted > 0 ? wanted : Size(0);
   if (step > 0) {
     const Tensor part = narrow(d, from, length);
-    return step == 1 ? part : strided(part, d, step);
+    return step == 1 ? part : every(part, d, step);
   }
-  const Tensor part = narrow(d, from - length + 1, length).flip({d});
-  return step == -1 ? part : strided(part, d, -std::max(step, -INT64_MAX));
+  const Tensor part = detail::flipped(narrow(d, from - length + 1, length), d);
+  return step == -1 ? part : every(part, d, -std::max(step, -INT64_MAX));
 }
 
 Tensor Tensor::select(int64_t d, const Size& index) const {
@@ -247,7 +254,7 @@ Tensor Tensor::repeat(const Sizes& repeats) const {
     wide.insert(wide.end(), {repeats[i], own[i]});
     merged.push_back(repeats[i] * own[i]);
   }
-  return reshape(split).expand(wide).reshape(merged);
+  return detail::no_view(reshape(split).expand(wide).reshape(merged));
 }
 
 namespace {

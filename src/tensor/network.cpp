@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "tensor/impl.h"
+#include "tensor/view_link.h"
 
 namespace tuff {
 
@@ -22,6 +23,7 @@ Tensor detail::matmul(const Tensor& a, const Tensor& b) {
   if (!same(b.size(-2), a.size(-1)))
     fail<ShapeError>("matmul: inner dimensions differ: {} x {}", text(a.sizes()), text(b.sizes()));
   require_same_device("matmul", a, b);
+  const NoViews computing;
   // (..., n, 1, k) * (..., 1, m, k), summed over k; products are added up unrounded.
   const DType t = promote(a.dtype(), b.dtype()), wide = accumulator(t);
   const Tensor rows = a.cast(wide).unsqueeze(-2),
@@ -37,6 +39,7 @@ Tensor Tensor::linear(const Tensor& weight, const Tensor& bias) const {
   }
   if (bias.defined() && bias.sizes() != Sizes{weight.size(0)})
     fail<ShapeError>("linear: bias {} for {} outputs", text(bias.sizes()), weight.size(0));
+  const detail::NoViews computing;
   const Tensor out = matmul(weight.T());
   return bias.defined() ? out + detail::factor(bias) : out;
 }
@@ -75,6 +78,7 @@ double epsilon_of(DType t) { return std::ldexp(1.0, -row(t).mantissa_bits); }
 Tensor Tensor::layernorm(const Sizes& normalized, const Tensor& weight, const Tensor& bias,
                          double eps) const {
   const Axes axes = normalized_axes("layernorm", *this, normalized, {&weight, &bias});
+  const detail::NoViews computing;
   return totalled(*this, [&](const Tensor& x) {
     const Tensor off = x - x.mean(axes, true);
     const Tensor out = off * (off.square().mean(axes, true) + eps).rsqrt();
@@ -168,6 +172,7 @@ Tensor Tensor::scaled_dot_product_attention(const Tensor& q, const Tensor& k, co
   }
   if (mask.defined() && is_causal)
     fail<InvalidArgument>("scaled_dot_product_attention: give a mask or is_causal, not both");
+  const detail::NoViews computing;
   Tensor scores = q.matmul(k.T()) * scale.value_or(1.0 / std::sqrt(double(q.size(-1))));
   if (is_causal) {
     const Tensor row = detail::counter(q.size(-2), 0, 2, q.device()),

@@ -14,6 +14,7 @@
 #include "tensor/impl.h"
 #include "tensor/positions.h"
 #include "tensor/shards.h"
+#include "tensor/view_link.h"
 
 namespace tuff {
 
@@ -293,7 +294,9 @@ Tensor Tensor::clone() const {
   return detail::derive(*this, ir::make(Op::Contiguous, dtype(), {uop(*this)}));
 }
 Tensor Tensor::detach() const {
-  return detail::derive(*this, ir::make(Op::Detach, dtype(), {uop(*this)}));
+  const detail::BuildGuard section;
+  return detail::view_of(*this, ir::make(Op::Detach, dtype(), {uop(*this)}),
+                         detail::Movement::Kind::Detach, ir::Arg());
 }
 
 Tensor Tensor::to(const std::string& name) const {
@@ -317,6 +320,7 @@ void detail::require_no_gradient(const char* what, const Tensor& t, const char* 
         "{}: the tensor has requires_grad, whose gradient would be that of what it no longer "
         "holds: {}",
         what, instead);
+  if (is_grad_enabled()) require_no_gradient_of_viewed(what, t, instead);
 }
 
 namespace {
@@ -336,7 +340,6 @@ void assign_to_memory(Tensor& to, const Tensor& value, const ir::Arg& part) {
 }  // namespace
 
 void detail::store(Tensor& to, const Tensor& value) {
-  require_numbers("assign", to.sizes());
   if (!same(value.sizes(), to.sizes()))
     fail<ShapeError>("assign: value {} for a tensor of {}", text(value.sizes()), text(to.sizes()));
   if (value.dtype() != to.dtype())
@@ -345,6 +348,8 @@ void detail::store(Tensor& to, const Tensor& value) {
   if (value.device() != to.device())
     fail<InvalidArgument>("assign: value is on {}, tensor on {}: shard_like() or to() moves it",
                           value.device(), to.device());
+  if (is_view(to)) return put_in_place("assign", to, value);
+  require_numbers("assign", to.sizes());
   assign_to_memory(to, value, {});
 }
 
@@ -404,6 +409,7 @@ void Tensor::copy_from(const void* src, size_t size) {
   const size_t wanted = size_t(numel()) * size_bytes(dtype());
   if (size != wanted)
     fail<InvalidArgument>("copy_from: {} bytes given, the tensor has {}", size, wanted);
+  if (detail::is_view(*this)) return detail::copy_into_view(*this, src, size);
   realize();
   detail::require_host_write("copy_from", *this);
   detail::make_writable("copy_from", *this);

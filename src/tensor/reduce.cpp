@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "tensor/impl.h"
 #include "tensor/scans.h"
+#include "tensor/view_link.h"
 
 namespace tuff {
 
@@ -24,6 +25,7 @@ Tensor finish(const Tensor& kept, const Axes& dims, bool keepdim) {
   for (size_t i = 0; i < own.size(); i++) {
     if (!std::binary_search(dims.begin(), dims.end(), int64_t(i))) out.push_back(own[i]);
   }
+  const detail::NoViews computing;
   return kept.reshape(out);
 }
 
@@ -187,7 +189,7 @@ Tensor Tensor::logsumexp(const Axes& dims, bool keepdim) const {
 Tensor Tensor::softmax(int64_t d) const {
   if (dim() == 0) return reshape({1}).softmax(d).reshape({});
   const Axes axis{detail::wrap_dim("softmax", d, dim())};
-  if (numel() == 0) return detail::as_float(*this);
+  if (numel() == 0) return detail::no_view(detail::as_float(*this));
   return totalled(*this, [&](const Tensor& x) {
     const Tensor e = detail::quick_exp(x - x.max(axis, true).detach());
     return e * e.sum(axis, true).reciprocal();
@@ -196,7 +198,7 @@ Tensor Tensor::softmax(int64_t d) const {
 Tensor Tensor::log_softmax(int64_t d) const {
   if (dim() == 0) return reshape({1}).log_softmax(d).reshape({});
   const Axes axis{detail::wrap_dim("log_softmax", d, dim())};
-  if (numel() == 0) return detail::as_float(*this);
+  if (numel() == 0) return detail::no_view(detail::as_float(*this));
   return totalled(*this, [&](const Tensor& x) {
     const Tensor off = x - x.max(axis, true).detach();
     return off - detail::quick_exp(off).sum(axis, true).log();

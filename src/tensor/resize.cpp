@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "tensor/impl.h"
 #include "tensor/resize.h"
+#include "tensor/view_link.h"
 #include "tensor/windows.h"
 
 namespace tuff {
@@ -292,7 +293,8 @@ Tensor TensorWindows::interpolate(const PerAxis& size, const std::vector<double>
     }
     return x;
   };
-  return weighted ? detail::computed_wide(given, resized) : resized(given);
+  // Of every second element, say, which is movement alone.
+  return detail::no_view(weighted ? detail::computed_wide(given, resized) : resized(given));
 }
 
 }  // namespace tuff

@@ -9,6 +9,7 @@
 #include "base/arith.h"
 #include "base/check.h"
 #include "tensor/impl.h"
+#include "tensor/view_link.h"
 
 namespace tuff {
 
@@ -81,7 +82,7 @@ Tensor log_sums_whole(const Tensor& x) {
 }  // namespace
 
 Tensor detail::running(Op op, const Tensor& x, int64_t d) {
-  if (x.dim() == 0 || x.numel() == 0) return x;
+  if (x.dim() == 0 || x.numel() == 0) return detail::no_view(x);
   const Number nothing = neutral(op, x.dtype());
   const auto whole = [&](const Tensor& part) {
     return own_reduction("running", op, up_to_each(part, nothing), {-1});
@@ -104,7 +105,7 @@ std::pair<Tensor, Tensor> TensorSorting::cummin(int64_t d) const {
 Tensor TensorSorting::logcumsumexp(int64_t given) const {
   const int64_t d = detail::wrap_dim("logcumsumexp", given, std::max<int64_t>(1, self(this).dim()));
   return computed_wide(self(this), [&](const Tensor& x) {
-    if (x.dim() == 0 || x.numel() == 0) return x;
+    if (x.dim() == 0 || x.numel() == 0) return detail::no_view(x);
     const auto join = [](const Tensor& a, const Tensor& b) { return a.logaddexp(b); };
     return in_blocks(x.transpose(d, -1), -INFINITY, log_sums_whole, join).transpose(d, -1);
   });

@@ -8,6 +8,7 @@
 #include "tensor/impl.h"
 #include "tensor/indexed.h"
 #include "tensor/positions.h"
+#include "tensor/view_link.h"
 
 namespace tuff {
 
@@ -251,9 +252,9 @@ Tensor TensorScatter::take_along_dim(const Tensor& index, std::optional<int64_t>
   return x.expand(both).gather(int64_t(d), index.expand(places));
 }
 
-#define TUFF_IN_PLACE(function, parameters, arguments)               \
-  Tensor& TensorScatter::function##_ parameters {                    \
-    return overwrite(#function "_", self(this), function arguments); \
+#define TUFF_IN_PLACE(function, parameters, arguments)                                       \
+  Tensor& TensorScatter::function##_ parameters {                                            \
+    return overwrite(#function "_", self(this), detail::current(self(this)).function arguments); \
   }
 TUFF_IN_PLACE(scatter,
               (int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce),

@@ -7,6 +7,7 @@
 #include "ir/device_group.h"
 #include "tensor/impl.h"
 #include "tensor/shards.h"
+#include "tensor/view_link.h"
 
 namespace tuff {
 
@@ -21,6 +22,7 @@ namespace {
 struct LiveImpls {
   std::mutex mutex;
   std::unordered_set<TensorImpl*> set;
+  uint64_t made = 0;
 };
 LiveImpls& live_impls() {
   static LiveImpls& l = *std::make_unique<LiveImpls>().release();
@@ -33,6 +35,7 @@ TensorImpl::TensorImpl(UOp u, std::string on_device)
     : uop(std::move(u)), device(std::move(on_device)) {
   std::lock_guard lock(live_impls().mutex);
   live_impls().set.insert(this);
+  number = ++live_impls().made;
 }
 TensorImpl::~TensorImpl() {
   std::lock_guard lock(live_impls().mutex);
@@ -68,6 +71,22 @@ void for_each_live(const std::function<void(TensorImpl&)>& fn) {
     }
   }
   for (TensorImpl* t : last) t->release();
+}
+
+std::vector<Tensor> those_alive(std::span<const Weak> tensors) {
+  std::vector<Tensor> out;
+  out.reserve(tensors.size());
+  std::lock_guard lock(live_impls().mutex);
+  for (const Weak& t : tensors) {
+    const bool there = live_impls().set.count(t.at) > 0 && t.at->number == t.number;
+    if (!there || !t.at->retain_if_live()) {
+      out.emplace_back();
+      continue;
+    }
+    out.emplace_back(t.at);
+    t.at->release();  // never the last
+  }
+  return out;
 }
 
 Tensor wrap(UOp u, const std::string& device) {
@@ -166,6 +185,7 @@ std::pair<Tensor, Tensor> unify(const char* what, const Tensor& a, const Tensor&
   const Sizes sizes = broadcast_sizes(what, a.sizes(), b.sizes());
   const DType t = promote(a.dtype(), b.dtype());
   Tensor x = keep_dtypes ? a : a.cast(t), y = keep_dtypes ? b : b.cast(t);
+  const NoViews computing;
   return {x.expand(sizes), y.expand(sizes)};
 }
 

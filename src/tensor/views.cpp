@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "tensor/impl.h"
+#include "tensor/view_link.h"
 #include "tensor/windows.h"
 
 namespace tuff {
@@ -77,13 +78,13 @@ Tensor TensorViews::roll(const Axes& shifts, const Axes& dims) const {
   const Tensor& x = self(this);
   detail::require_numbers("roll", x.sizes());
   if (dims.empty() && shifts.size() == 1)
-    return rolled(x.reshape({-1}), 0, shifts[0]).reshape(x.sizes());
+    return detail::no_view(rolled(x.reshape({-1}), 0, shifts[0]).reshape(x.sizes()));
   if (shifts.size() != dims.size())
     fail<InvalidArgument>("roll: {} shifts for {} axes", shifts.size(), dims.size());
   Tensor out = x;
   for (size_t i = 0; i < dims.size(); i++)
     out = rolled(out, wrap_dim("roll", dims[i], x.dim()), shifts[i]);
-  return out;
+  return detail::no_view(out);
 }
 
 Tensor TensorViews::repeat_interleave(int64_t repeats, std::optional<int64_t> dim) const {
@@ -93,7 +94,7 @@ Tensor TensorViews::repeat_interleave(int64_t repeats, std::optional<int64_t> di
   Sizes wide = x.sizes(), out = wide;
   wide.insert(wide.begin() + d + 1, repeats);
   out[size_t(d)] *= repeats;
-  return x.unsqueeze(d + 1).expand(wide).reshape(out);
+  return detail::no_view(x.unsqueeze(d + 1).expand(wide).reshape(out));
 }
 
 Tensor TensorViews::tile(const Sizes& repeats) const {
@@ -122,10 +123,10 @@ Tensor TensorViews::diag(int64_t diagonal) const {
   const Tensor& x = self(this);
   if (x.dim() == 1) return diag_embed(diagonal, 0, 1);
   if (x.dim() != 2) fail<ShapeError>("diag: {} is no vector and no matrix", text(x.sizes()));
-  return this->diagonal(diagonal);
+  return detail::no_view(this->diagonal(diagonal));
 }
 
-// Of a square of n rows, cut into rows of n + 1, it is the first column.
+// Of a square of n rows it is every (n + 1)-th element.
 Tensor TensorViews::diagonal(int64_t offset, int64_t dim1, int64_t dim2) const {
   const Tensor& x = self(this);
   const int64_t row = wrap_dim("diagonal", dim1, x.dim());
@@ -137,8 +138,7 @@ Tensor TensorViews::diagonal(int64_t offset, int64_t dim1, int64_t dim2) const {
   const int64_t n = std::min<int64_t>(int64_t(m.size(-2)) - down, int64_t(m.size(-1)) - right);
   if (n <= 0) return m.narrow(-1, 0, 0).narrow(-2, 0, 1).squeeze(-2);
   const Tensor square = m.narrow(-2, down, n).narrow(-1, right, n).flatten(-2, -1);
-  const Tensor padded = detail::pad_axis(square, square.dim() - 1, 0, n);
-  return detail::unflatten(padded, square.dim() - 1, n, n + 1).select(-1, 0);
+  return detail::strided(square, square.dim() - 1, n + 1);
 }
 
 Tensor TensorViews::diag_embed(int64_t offset, int64_t dim1, int64_t dim2) const {
@@ -278,7 +278,7 @@ Tensor TensorViews::rot90(int64_t k, const Axes& dims) const {
     case 1: return x.flip({b}).transpose(a, b);
     case 2: return x.flip({a, b});
     case 3: return x.flip({a}).transpose(a, b);
-    default: return x;
+    default: return detail::no_view(x);
   }
 }
 Tensor TensorViews::fliplr() const {

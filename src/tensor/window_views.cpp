@@ -1,6 +1,7 @@
-// Channels as pixels and back: movement alone.
+// Channels as pixels and back: movement alone, and copies all the same, as PyTorch's.
 #include "base/check.h"
 #include "tensor/impl.h"
+#include "tensor/view_link.h"
 
 namespace tuff {
 
@@ -42,9 +43,9 @@ Tensor TensorWindows::pixel_shuffle(int64_t r) const {
   const Image i("pixel_shuffle", x, r);
   if (i.c % (r * r))
     fail<ShapeError>("pixel_shuffle: {} channels are no multiple of {}", i.c, r * r);
-  return x.reshape(i.with({i.c / (r * r), r, r, i.h, i.w}))
-      .permute(i.order({0, 3, 1, 4, 2}))
-      .reshape(i.with({i.c / (r * r), i.h * r, i.w * r}));
+  const Tensor parts = x.reshape(i.with({i.c / (r * r), r, r, i.h, i.w}));
+  return detail::no_view(parts.permute(i.order({0, 3, 1, 4, 2}))
+                             .reshape(i.with({i.c / (r * r), i.h * r, i.w * r})));
 }
 
 Tensor TensorWindows::pixel_unshuffle(int64_t r) const {
@@ -52,9 +53,9 @@ Tensor TensorWindows::pixel_unshuffle(int64_t r) const {
   const Image i("pixel_unshuffle", x, r);
   if (i.h % r || i.w % r)
     fail<ShapeError>("pixel_unshuffle: {}x{} is no multiple of {}", i.h, i.w, r);
-  return x.reshape(i.with({i.c, i.h / r, r, i.w / r, r}))
-      .permute(i.order({0, 2, 4, 1, 3}))
-      .reshape(i.with({i.c * r * r, i.h / r, i.w / r}));
+  const Tensor parts = x.reshape(i.with({i.c, i.h / r, r, i.w / r, r}));
+  return detail::no_view(parts.permute(i.order({0, 2, 4, 1, 3}))
+                             .reshape(i.with({i.c * r * r, i.h / r, i.w / r})));
 }
 
 Tensor TensorWindows::channel_shuffle(int64_t groups) const {
@@ -64,7 +65,8 @@ Tensor TensorWindows::channel_shuffle(int64_t groups) const {
   if (groups < 1 || x.size(1) % groups != 0)
     fail<InvalidArgument>("channel_shuffle: {} groups do not divide {} channels", groups,
                           x.size(1));
-  return detail::unflatten(x, 1, groups, x.size(1) / groups).transpose(1, 2).flatten(1, 2);
+  const Tensor parts = detail::unflatten(x, 1, groups, x.size(1) / groups);
+  return detail::no_view(parts.transpose(1, 2).flatten(1, 2));
 }
 
 }  // namespace tuff

@@ -3,6 +3,7 @@
 // within 2e-5.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/check.h"
@@ -10,6 +11,7 @@
 #include "tensor/devices.h"
 #include "tensor/reference.h"
 #include "tensor/stored_values.h"
+#include "tensor/view_link.h"
 
 namespace tuff::test {
 namespace {
@@ -93,6 +95,30 @@ TEST(ConformanceTable, HasARowForEveryCaseAndACaseForEveryRow) {
   const std::vector<std::string> names = stored_names();
   for (const std::string& name : names) EXPECT_EQ(seen[name], 1) << name;
   EXPECT_EQ(seen.size(), names.size());
+}
+
+// Results that write what they were made of, as PyTorch's do.
+constexpr const char* kViews =
+    " reshape permute transpose T expand shrink slice_step slice_negative slice_from_end narrow"
+    " select index squeeze squeeze_dim unsqueeze flatten split chunk split_with_sizes"
+    " reshape_scalar expand_scalar flatten_scalar index_slices index_reversed index_none einsum_transpose diagonal"
+    " diagonal_none tensor_split tensor_split_at movedim swapaxes broadcast_to expand_as unflatten"
+    " ravel shrink_to rearrange";
+// And those that are what they were made of.
+constexpr const char* kThemselves = " dropout_outside_training";
+TEST(Views, OfFunctionsAreMovementAlone) {
+  std::string views, themselves;
+  for (const Function& c : functions()) {
+    std::vector<Tensor> x;
+    for (const HostArray& a : stored_row(c.name).inputs) x.push_back(on_device(a, "CPU"));
+    if (x.empty()) continue;
+    const Tensor out = c.run(x);
+    if (detail::is_view(out)) views += " " + c.name;
+    if (std::ranges::any_of(x, [&](const Tensor& t) { return t.impl() == out.impl(); }))
+      themselves += " " + c.name;
+  }
+  EXPECT_EQ(views, kViews);
+  EXPECT_EQ(themselves, kThemselves);
 }
 
 }  // namespace

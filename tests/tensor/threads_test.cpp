@@ -88,6 +88,24 @@ TEST(SharedTensors, AssignmentsAreMadeOnce) {
   }
 }
 
+TEST(SharedTensors, WritesToViewsAreMadeOnce) {
+  for (int round = 0; round < 50; round++) {
+    const Tensor w = Tensor::zeros({4, 4}, kCpu).realize();
+    std::vector<Tensor> rows = w.unbind(0);
+    for (size_t i = 0; i < 4; i++) rows[i] += float(i + 1);
+    Tensor column = w.T()[0];
+    column *= 2;
+    std::vector<std::vector<float>> got(kThreads);
+    on_threads([&](int k) {
+      const auto mine = size_t(k);
+      if (k % 2 == 1) rows[mine].to_vector<float>();
+      got[mine] = (k < 2 ? w.sum({1}) : column * 2.5).to_vector<float>();
+    });
+    for (const std::vector<float>& sums : got)
+      EXPECT_EQ(sums, (std::vector<float>{5, 10, 15, 20})) << "round " << round;
+  }
+}
+
 TEST(SharedTensors, RandomNumbersAreDrawnOnce) {
   constexpr int kDraws = 30;
   const auto draw = [] { return Tensor::rand({16}, kCpu); };
