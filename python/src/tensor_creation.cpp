@@ -59,6 +59,17 @@ void bind_filled(TensorClass& c) {
           return f.function(sizes, {t, device, grad});
         },
         arg("sizes"), TUFF_OPTIONS(DType::F32), f.doc);
+  for (const Filled& f : kFilled)
+    c.def_static(
+        f.name,
+        [f](const Size& first, const Size& second, const py::args& more, DType t,
+            const std::string& device, bool grad) {
+          Sizes sizes{first, second};
+          for (const Size& s : sizes_from(f.name, more)) sizes.push_back(s);
+          return f.function(sizes, {t, device, grad});
+        },
+        arg("first"), arg("second"), arg("dtype") = DType::F32, arg("device") = "",
+        arg("requires_grad") = false, "The same of extents one by one.");
   for (const Kaiming& f : kKaiming)
     c.def_static(
         f.name,

@@ -156,7 +156,7 @@ Tensor places_by_digit(const Tensor& digit) {
 }
 
 // From the lowest digit on, each of which keeps the order of the ones before it.
-Tensor order_by_digits(const Tensor& given) {
+Tensor order_by_digits(const Tensor& given, int bits) {
   const int64_t rows = given.size(0), n = given.size(1), blocks = ceil_div(n, kCounted);
   const Sizes flat{rows, blocks * kCounted};
   Tensor keys = given.pad({0, blocks * kCounted - n}, uint64_t(-1)).contiguous();
@@ -164,7 +164,7 @@ Tensor order_by_digits(const Tensor& given) {
   const auto put = [](const Tensor& x, const Tensor& places) {
     return detail::scattered(x.full_like(0), x, places, 1, ir::Op::Assign, ir::Named::All);
   };
-  for (int shift = 0; shift < 8 * int(size_bytes(given.dtype())); shift += kDigitBits) {
+  for (int shift = 0; shift < bits; shift += kDigitBits) {
     const Tensor digit = ((keys >> shift) & ((1 << kDigitBits) - 1)).cast(DType::I32);
     const Tensor places =
         places_by_digit(digit.reshape({rows, blocks, kCounted}).contiguous());
@@ -221,23 +221,28 @@ Tensor detail::order_keys(const Tensor& x, bool descending) {
   return descending ? ~keys : keys;
 }
 
-Tensor detail::stable_order(const Tensor& keys) {
-  require_numbers("sort", keys.sizes());
-  return first_in_order(keys, keys.size(-1));
-}
+namespace {
 
-Tensor detail::first_in_order(const Tensor& keys, int64_t count) {
-  require_numbers("sort", keys.sizes());
+Tensor ordered(const Tensor& keys, int64_t count, int bits) {
+  detail::require_numbers("sort", keys.sizes());
   Sizes sizes = keys.sizes();
   const int64_t n = std::exchange(sizes.back(), count);
   if (keys.numel() == 0 || count == 0 || n == 1)
-    return Tensor::zeros(sizes, {position_dtype(n), keys.device()});
+    return Tensor::zeros(sizes, {detail::position_dtype(n), keys.device()});
   if (n <= kCounted) return order_by_counting(keys).narrow(-1, 0, count);
   const Tensor rows = keys.reshape({-1, n});
   const bool by_digits = n >= kRadix && count > n / 4 && size_bytes(keys.dtype()) == 4;
-  const Tensor order = by_digits ? order_by_digits(rows) : order_by_merging(rows, count);
+  const Tensor order =
+      by_digits ? order_by_digits(rows, std::min(bits, 32)) : order_by_merging(rows, count);
   return order.narrow(1, 0, count).reshape(sizes);
 }
+
+}  // namespace
+
+Tensor detail::stable_order(const Tensor& keys, int bits) {
+  return ordered(keys, keys.size(-1), bits);
+}
+Tensor detail::first_in_order(const Tensor& keys, int64_t count) { return ordered(keys, count, 64); }
 
 Tensor detail::count_before(const Tensor& sorted, const Tensor& values, bool right) {
   const int64_t n = sorted.size(-1);

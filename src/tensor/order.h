@@ -13,8 +13,9 @@ Tensor order_keys(const Tensor& x, bool descending = false);
 
 // Where the elements of the last axis come from when they are sorted by these U32 or U64 keys,
 // equal ones as they stood: I32, or I64 for axes of more than 2^31 - 1 elements. Kernels alone, as
-// many as the extent asks for: in a Jit it is captured like any other function.
-Tensor stable_order(const Tensor& keys);
+// many as the extent asks for: in a Jit it is captured like any other function. Only the lowest
+// `bits` of keys may be set.
+Tensor stable_order(const Tensor& keys, int bits = 64);
 // The first `count` of them, for which what cannot be among them is dropped on the way.
 Tensor first_in_order(const Tensor& keys, int64_t count);
 

@@ -4,10 +4,13 @@
 
 #include <limits>
 
+#include "engine/device.h"
 #include "ir/scalar_eval.h"
 #include "tensor/impl.h"
 #include "tensor/indexed.h"
 #include "tensor/positions.h"
+#include "tensor/scatter_segments.h"
+#include "tensor/shards.h"
 #include "tensor/view_link.h"
 
 namespace tuff {
@@ -38,7 +41,21 @@ struct Put {
   Named named() const { return detail::same(index.size(d), 1) ? Named::Once : Named::Any; }
 };
 
+// What is one index for all, on a GPU.
+bool is_sorted_first(const Put& p, Op op) {
+  if (op == Op::Assign || !detail::same(p.x.numel(), p.x.size(p.d))) return false;
+  const Size n = p.index.size(p.d);
+  if (!n.is_number() || !p.x.numel().is_number() || !detail::same(p.index.numel(), n)) return false;
+  const std::string device = p.x.device();
+  return detail::is_faster_sorted(n, p.x.numel()) && detail::first_device(device) == device &&
+         engine::Device::get(device)->target().has_local;
+}
+
 Tensor combined(const Put& p, Op op) {
+  if (is_sorted_first(p, op)) {
+    const auto row = [](const Tensor& t) { return t.reshape({1, t.numel()}); };
+    return detail::scattered_sorted(row(p.x), row(p.source), row(p.index), op).reshape(p.x.sizes());
+  }
   return detail::scattered(p.x, p.source, p.index, p.d, op, p.named());
 }
 

@@ -63,6 +63,12 @@ class Sequences(unittest.TestCase):
         self.assertEqual([p.shape for p in x.split_with_sizes(np.array([2, 4]))], [(2,), (4,)])
         self.assertEqual(x.pad(range(1, 3)).shape, (9,))
 
+    def test_extents_one_by_one(self):
+        for function in (tuff.zeros, tuff.ones, tuff.empty, tuff.rand, tuff.randn):
+            self.assertEqual(function(2, 3).shape, (2, 3))
+            self.assertEqual(function(2, 3, 4, dtype=tuff.float64).shape, (2, 3, 4))
+            self.assertEqual(function(2).shape, (2,))
+
     def test_lists_of_numbers(self):
         self.assertEqual(tuff.tensor(range(300, 303)).tolist(), [300, 301, 302])
         self.assertEqual(tuff.tensor([np.arange(3), np.arange(3)]).tolist(), [[0, 1, 2]] * 2)
@@ -118,7 +124,8 @@ class Refusals(unittest.TestCase):
         self.assert_says(TypeError, "sum(): dims has to be an int or a sequence of ints or None, not decimal.Decimal", x.sum, Decimal(1))
         self.assert_says(TypeError, "sum(): dims has to be an int or a sequence of ints or None, not Tensor", x.sum, tuff.tensor(1.0))
         self.assert_says(TypeError, "zeros(): the argument 'sizes' is missing", tuff.zeros)
-        self.assert_says(TypeError, "zeros(): takes 1 positional argument, 3 were given", tuff.zeros, 2, 3, 4)
+        self.assert_says(TypeError, "full(): takes 2 positional arguments, 3 were given", tuff.full, 2, 3, 4)
+        self.assert_says(TypeError, "zeros(): second has to be an int, not float", tuff.zeros, 2, 3.0)
         self.assert_says(TypeError, "zeros(): has no argument 'foo'", tuff.zeros, 2, foo=3)
         self.assert_says(TypeError, "matmul(): other has to be a Tensor, not numpy.ndarray", x.matmul, np.ones(3))
         self.assert_says(TypeError, "where(): y has to be a Tensor or a number, not str", tuff.where, x > 1, 3, "a")
@@ -143,7 +150,7 @@ class Refusals(unittest.TestCase):
         self.assertFalse(x.is_realized())
 
     def test_docstrings_are_those_of_what_is_taken(self):
-        self.assertTrue(tuff.zeros.__doc__.startswith("zeros(sizes: Sequence[int], *, dtype"), tuff.zeros.__doc__)
+        self.assertTrue(tuff.full.__doc__.startswith("full(sizes: Sequence[int], value"), tuff.full.__doc__)
         self.assertNotIn("args", tuff.Tensor.sum.__doc__)
 
 

@@ -11,6 +11,8 @@
 #include <tuff/jit.h>
 #include <tuff/tensor.h>
 #include "engine/stats.h"
+#include "ir/op.h"
+#include "tensor/scatter_segments.h"
 #include "tensor/devices.h"
 
 namespace tuff::test {
@@ -195,6 +197,83 @@ TEST_P(Scatter, MasksAndSmallerIndices) {
 }
 
 // The same bits on every run, however much comes to one place.
+// Segments inside of blocks, across many of them and of nothing; several levels. What is nowhere is
+// no number.
+TEST_P(Scatter, SortedSegmentsAreWhatOwnersStore) {
+  struct Case {
+    int64_t n, places;
+    uint64_t distinct;  // places that are named
+  };
+  const auto add = [](float a, float b) { return a + b; };
+  const auto multiply = [](float a, float b) { return a * b; };
+  const auto most = [](float a, float b) { return std::max(a, b); };
+  for (const auto [n, places, distinct] :
+       {Case{1, 3, 3}, Case{64, 10, 10}, Case{65, 5, 1}, Case{1000, 300, 300}, Case{1000, 20, 3},
+        Case{4200, 70, 2}}) {
+    Ints index = this->places(size_t(n), int64_t(distinct));
+    Floats value = whole(size_t(n));
+    Floats signs(size_t(n), 1.0f);
+    for (size_t i = 0; i < signs.size(); i += 3) signs[i] = -1;
+    if (n > 100) {
+      index[7] = -1, index[50] = int32_t(places);
+      value[7] = value[50] = signs[7] = signs[50] = NAN;
+    }
+    const Floats before = whole(size_t(places));
+    const Tensor x = floats(before, {1, places}), at = ints(index, {1, n});
+    const auto want = [&](const Floats& of, const auto& f) {
+      Floats out = before;
+      for (size_t i = 0; i < index.size(); i++)
+        if (index[i] >= 0 && index[i] < places) {
+          float& y = out[size_t(index[i])];
+          y = f(y, of[i]);
+        }
+      return out;
+    };
+    const std::string what = fmt::format("{} into {}", n, places);
+    EXPECT_EQ(detail::scattered_sorted(x, floats(value, {1, n}), at, ir::Op::Add).to_vector<float>(),
+              want(value, add)) << what;
+    EXPECT_EQ(detail::scattered_sorted(x, floats(signs, {1, n}), at, ir::Op::Mul).to_vector<float>(),
+              want(signs, multiply)) << what;
+    EXPECT_EQ(detail::scattered_sorted(x, floats(value, {1, n}), at, ir::Op::Max).to_vector<float>(),
+              want(value, most)) << what;
+  }
+}
+
+TEST_P(Scatter, SortedSegmentsHaveTheGradientsOfAScatter) {
+  const int64_t n = 150, places = 12;
+  const Tensor at = ints(this->places(size_t(n), places), {n});
+  const Floats values = whole(size_t(n)), own = whole(size_t(places));
+  for (const ir::Op op : {ir::Op::Add, ir::Op::Max}) {
+    const auto all = [&](bool sorted) {
+      const Tensor x = floats(own, {places}), y = floats(values, {n});
+      const Tensor out =
+          sorted ? detail::scattered_sorted(x.reshape({1, places}), y.reshape({1, n}),
+                                            at.reshape({1, n}), op).reshape({places})
+                 : x.scatter_reduce(0, at, y, op == ir::Op::Add ? "sum" : "amax");
+      const auto g = (out * out * 0.5f).sum().gradient({x, y});
+      return std::pair(g[0].to_vector<float>(), g[1].to_vector<float>());
+    };
+    EXPECT_EQ(all(true), all(false)) << int(op);
+  }
+}
+
+// Of so long an index GPUs sort, and others walk.
+TEST_P(Scatter, LongIndices) {
+  EXPECT_FALSE(detail::is_faster_sorted(100'000'000, 1000));
+  EXPECT_FALSE(detail::is_faster_sorted(10'000, 10'000));
+  EXPECT_TRUE(detail::is_faster_sorted(10'000'000, 1'000'000));
+  const int64_t n = 140'000, places = 5'000;
+  ASSERT_TRUE(detail::is_faster_sorted(n, places));
+  const Ints index = this->places(size_t(n), places);
+  const Floats value = whole(size_t(n));
+  Floats want(size_t(places), 1.0f);
+  for (size_t i = 0; i < value.size(); i++) want[size_t(index[i])] += value[i];
+  Tensor x = Tensor::ones({places}, on());
+  x.realize();
+  x.index_add_(0, ints(index, {n}), floats(value, {n}));
+  EXPECT_EQ(x.to_vector<float>(), want);
+}
+
 TEST_P(Scatter, TheSameBitsOnEveryRun) {
   const size_t n = 3000;
   Floats v(n);

@@ -1,0 +1,17 @@
+// What comes to each place, combined in sorted order: for GPUs, whose invocations would each go
+// through all of a long index. Called by functions that store by index. docs/design/scatter.md.
+#pragma once
+
+#include <tuff/tensor.h>
+#include "ir/uop.h"
+
+namespace tuff::detail {
+
+// Whether that is faster than an index of n elements into so many places walked by their owners.
+bool is_faster_sorted(int64_t n, int64_t places);
+
+// As scattered() along axis 1 of (1, places), for (1, n) values and indices: Add, Mul or Max, equal
+// places combined in the order of the index as a tree, the same for every run of a program.
+Tensor scattered_sorted(const Tensor& target, const Tensor& value, const Tensor& index, ir::Op op);
+
+}  // namespace tuff::detail
