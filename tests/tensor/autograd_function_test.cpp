@@ -12,6 +12,7 @@
 #include "ir/walk.h"
 #include "sched/schedule.h"
 #include "tensor/impl.h"
+#include "temporaries.h"
 
 namespace tuff::test {
 namespace {
@@ -203,21 +204,6 @@ TEST(AutogradFunctions, WhatDoesNotFitIsNamed) {
 }
 
 // ---- checkpoints -------------------------------------------------------------------------------
-
-// What one schedule of these needs besides its inputs and results.
-uint64_t temporary_bytes(const Tensors& tensors) {
-  std::vector<ir::UOp> sinks;
-  for (const Tensor& t : tensors) {
-    const detail::BuildGuard section;
-    sinks.push_back(ir::make(ir::Op::Contiguous, t.dtype(), {detail::uop(t)}));
-  }
-  const auto made = sched::schedule(sinks, [](const std::string& d) -> const Target& {
-    return engine::Device::get(d)->target();
-  });
-  uint64_t bytes = 0;
-  for (const sched::Arena& a : made.schedule->arenas) bytes += a.size_bytes;
-  return bytes;
-}
 
 struct Chain {
   static constexpr int64_t kRows = 256, kWidth = 8, kBlocks = 6, kLayers = 3;

@@ -10,13 +10,12 @@
 #include <tuff/scan.h>
 #include "base/check.h"
 #include "devices.h"
-#include "engine/device.h"
 #include "engine/stats.h"
 #include "ir/interpret.h"
 #include "ir/loop.h"
 #include "ir/walk.h"
-#include "sched/schedule.h"
 #include "tensor/impl.h"
+#include "temporaries.h"
 
 namespace tuff::test {
 namespace {
@@ -278,23 +277,6 @@ TEST_P(Scan, SumsAreKeptForGradients) {
   };
   EXPECT_LE(kernels(30) - kernels(10), 5 * 20);
 }
-
-namespace {
-
-uint64_t temporary_bytes(const Tensors& wanted) {
-  const detail::BuildGuard section;
-  std::vector<ir::UOp> sinks;
-  for (const Tensor& t : wanted)
-    sinks.push_back(ir::make(ir::Op::Contiguous, t.dtype(), {detail::uop(t)}));
-  const auto made = sched::schedule(sinks, [](const std::string& d) -> const Target& {
-    return engine::Device::get(d)->target();
-  });
-  uint64_t bytes = 0;
-  for (const sched::Arena& a : made.schedule->arenas) bytes += a.size_bytes;
-  return bytes;
-}
-
-}  // namespace
 
 // And no gradient of a weight is stored for each of them.
 TEST_P(Scan, WeightsHaveOneSumOverAllSteps) {
