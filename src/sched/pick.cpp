@@ -5,6 +5,7 @@
 
 #include "ir/kernel_floor.h"
 #include "ir/symbolic.h"
+#include "ir/walk.h"
 
 namespace tuff::sched {
 
@@ -55,19 +56,22 @@ Pick match(const UOp& condition, const std::vector<UOp>& ranges) {
 }  // namespace
 
 UOp pick_elements(UOp value, std::vector<UOp>& ranges) {
-  if (value->op != Op::Where || !is_zero(value->src(2)) || value->src(1)->op != Op::Load)
-    return value;
-  const UOp& at = value->src(1)->src(0);
+  if (value->op != Op::Where || !is_zero(value->src(2))) return value;
+  const UOp& chosen = value->src(1);
   const Pick p = match(value->src(0), ranges);
-  if (!p.range || !depends_on(at->src(1), p.range)) return value;
+  if (!p.range || !depends_on(chosen, p.range)) return value;
+  const std::vector<const Node*> nodes = toposort(chosen);
+  if (std::ranges::any_of(nodes, [](const Node* n) { return n->op == Op::Reduce; })) return value;
   // The remainder keeps the offset's bounds those of the buffer, so that it needs no wider
   // integers; the gate excludes what it would have wrapped.
   const UOp element = cast(p.element, DType::Index);
   const int64_t size = p.range->src(0)->const_int();
   const UOpMap<UOp> map{{p.range, floormod(element, size)}};
   UOp gate = logical_and(ge(element, index_const(0)), lt(element, index_const(size)));
-  if (at->src_count > 2) gate = logical_and(substitute(at->src(2), map), gate);
   std::erase(ranges, p.range);
+  if (chosen->op != Op::Load) return where(gate, substitute(chosen, map), value->src(2));
+  const UOp& at = chosen->src(0);
+  if (at->src_count > 2) gate = logical_and(substitute(at->src(2), map), gate);
   return make_load(make_index(at->src(0), substitute(at->src(1), map), gate));
 }
 
@@ -97,19 +101,18 @@ bool same_elements(const Shape& a, const Shape& b) {
   return extents(a) == extents(b);
 }
 
-}  // namespace
+bool is_zero_everywhere(const Node* n) {
+  n = below_movement(n);
+  return n->is_const() && !n->get<Scalar>().as_bool();
+}
 
-std::optional<ElementPick> element_pick(const Node& sum) {
+// Whatever is picked.
+std::optional<ElementPick> any_pick(const Node& sum) {
   if (sum.op != Op::Reduce || sum.get<ReduceArg>().op != Op::Add || sum.dtype == DType::Bool ||
       sum.get<ReduceArg>().axes.size() != 1)
     return {};
   const Node* chosen = sum.src(0).get();
-  if (chosen->op != Op::Where) return {};
-  const Node* memory = below_movement(chosen->src(1).get());
-  const Node* otherwise = below_movement(chosen->src(2).get());
-  if ((memory->op != Op::Buffer && memory->op != Op::Contiguous) || !otherwise->is_const() ||
-      otherwise->get<Scalar>().as_bool())
-    return {};
+  if (chosen->op != Op::Where || !is_zero_everywhere(chosen->src(2).get())) return {};
   ElementPick p{nullptr, {chosen}};
   const Node* hit = below_movement(chosen->src(0).get(), &p.inner);
   if (hit->op != Op::CmpEq) return {};
@@ -119,6 +122,17 @@ std::optional<ElementPick> element_pick(const Node& sum) {
   p.index = below_movement(hit->src(size_t(1 - counter)).get(), &p.inner);
   if (!same_elements(p.index->shape, sum.shape)) return {};
   return p;
+}
+
+}  // namespace
+
+bool picks_elements(const Node& sum) { return any_pick(sum).has_value(); }
+
+std::optional<ElementPick> element_pick(const Node& sum) {
+  std::optional<ElementPick> p = any_pick(sum);
+  if (!p) return {};
+  const Node* memory = below_movement(p->inner[0]->src(1).get());
+  return memory->op == Op::Buffer || memory->op == Op::Contiguous ? p : std::nullopt;
 }
 
 }  // namespace tuff::sched

@@ -1,6 +1,6 @@
-// Sums over a comparison with a counter, as gather and embedding spell them, become one load at the
-// compared index. Called by rangeify on the value of a sum before its ranges are closed, and by
-// fusion, to which such a sum is no reduction.
+// Sums over a comparison with a counter, as gather and embedding spell them, become what is loaded
+// and computed at the compared index. Called by rangeify on the value of a sum before its ranges are
+// closed, and by fusion, to which such a sum of what is loaded is no reduction.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,9 @@
 
 namespace tuff::sched {
 
-// sum over r of where(e == r, load(r), 0) is load(e) where 0 <= e < size, else 0. Picked ranges are
-// taken out of `ranges`; the value comes back unchanged where the form is another.
+// sum over r of where(e == r, f(r), 0) is f(e) where 0 <= e < size, else 0, for whatever f computes
+// of what it loads. Picked ranges are taken out of `ranges`; the value comes back unchanged where the
+// form is another.
 ir::UOp pick_elements(ir::UOp value, std::vector<ir::UOp>& ranges);
 
 // A sum of a graph that pick_elements() turns into a load, one for each element of an index that is
@@ -22,5 +23,7 @@ struct ElementPick {
   std::vector<const ir::Node*> inner;  // between the sum and that: where, comparison, movement
 };
 std::optional<ElementPick> element_pick(const ir::Node& sum);
+// The same of whatever is computed where memory stands there: such a sum has no parts.
+bool picks_elements(const ir::Node& sum);
 
 }  // namespace tuff::sched

@@ -301,7 +301,7 @@ class Preparer {
 
   UOp split_sum(const UOp& whole) {
     // Sources may have become constants, which have no device. A load has no parts.
-    const bool splits = whole->device && !steps_.skips(Step::Parts) && !element_pick(*whole);
+    const bool splits = whole->device && !steps_.skips(Step::Parts) && !picks_elements(*whole);
     return splits ? made_of_parts(whole) : whole;
   }
 

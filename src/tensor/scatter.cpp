@@ -38,23 +38,26 @@ struct Put {
   Tensor x;
   int64_t d;
   Tensor index, source;
+  Tensor shared = {};  // the same along the axis alone, where that is all
   Named named() const { return detail::same(index.size(d), 1) ? Named::Once : Named::Any; }
 };
 
-// What is one index for all, on a GPU.
+// Whether a GPU had better sort the index, which all that is behind the axis shares.
 bool is_sorted_first(const Put& p, Op op) {
-  if (op == Op::Assign || !detail::same(p.x.numel(), p.x.size(p.d))) return false;
-  const Size n = p.index.size(p.d);
-  if (!n.is_number() || !p.x.numel().is_number() || !detail::same(p.index.numel(), n)) return false;
+  if (op == Op::Assign || p.d != 0 || !p.shared.defined()) return false;
+  const Size n = p.shared.numel(), places = p.x.size(0), all = p.x.numel();
+  if (!n.is_number() || !all.is_number() || all == 0) return false;
   const std::string device = p.x.device();
-  return detail::is_faster_sorted(n, p.x.numel()) && detail::first_device(device) == device &&
-         engine::Device::get(device)->target().has_local;
+  return detail::is_faster_sorted(n, places, int64_t(all) / int64_t(places)) &&
+         detail::first_device(device) == device && engine::Device::get(device)->target().has_local;
 }
 
 Tensor combined(const Put& p, Op op) {
   if (is_sorted_first(p, op)) {
-    const auto row = [](const Tensor& t) { return t.reshape({1, t.numel()}); };
-    return detail::scattered_sorted(row(p.x), row(p.source), row(p.index), op).reshape(p.x.sizes());
+    const auto rows = [](const Tensor& t) { return t.reshape({1, t.size(0), -1}); };
+    return detail::scattered_sorted(rows(p.x), rows(p.source), p.shared.reshape({1, p.shared.numel()}),
+                                    op)
+        .reshape(p.x.sizes());
   }
   return detail::scattered(p.x, p.source, p.index, p.d, op, p.named());
 }
@@ -95,7 +98,9 @@ Put elements(const char* what, const Tensor& given, int64_t dim, const Tensor& a
   require_index(what, x, d, index);
   // 0 is what is put nowhere.
   const Tensor places = widened(detail::from_start(index, x.size(d)) + 1, x.sizes(), d) - 1;
-  return {x, d, places, widened(source.shrink(part), x.sizes(), d).cast(x.dtype())};
+  Put p{x, d, places, widened(source.shrink(part), x.sizes(), d).cast(x.dtype())};
+  if (x.dim() == 1) p.shared = places;
+  return p;
 }
 
 Put rows(const char* what, const Tensor& given, int64_t dim, const Tensor& index,
@@ -113,7 +118,7 @@ Put rows(const char* what, const Tensor& given, int64_t dim, const Tensor& index
                      index.numel(), d, text(x.sizes()));
   require_index(what, x, d, index);
   const Tensor places = detail::from_start(index.reshape(along), x.size(d));
-  return {x, d, places.expand(sizes), value.cast(x.dtype())};
+  return {x, d, places.expand(sizes), value.cast(x.dtype()), places};
 }
 
 // As many rows as an index names.
@@ -169,7 +174,7 @@ Tensor reduced(const char* what, const Put& p, std::string_view by, bool include
   if (by == "mean") return mean_of(p, include_self);
   const Op op = by == "sum" ? Op::Add : by == "prod" ? Op::Mul : Op::Max;
   if (by == "amin") {
-    const Put other{opposite(p.x), p.d, p.index, opposite(p.source)};
+    const Put other{opposite(p.x), p.d, p.index, opposite(p.source), p.shared};
     return opposite(combined(include_self ? other : without_own(other, op), op));
   }
   if (op == Op::Max && by != "amax")

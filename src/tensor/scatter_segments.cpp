@@ -3,12 +3,14 @@
 // the last one of each block may go on in others, and are the elements of the next, shorter level.
 #include "tensor/scatter_segments.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "base/arith.h"
 #include "ir/gradient_rows.h"
 #include "ir/scalar_eval.h"
 #include "tensor/closed_form.h"
+#include "tensor/indexed.h"
 #include "tensor/order.h"
 #include "tensor/scatter.h"
 #include "tensor/view_link.h"
@@ -25,54 +27,68 @@ constexpr int64_t kBlock = 64;
 
 // In the order of their keys, which are places; `nowhere` is above all of them.
 struct Segments {
-  Tensor keys, values;  // (blocks, kBlock)
+  Tensor keys;    // (blocks, kBlock)
+  Tensor values;  // (blocks, kBlock, beside)
   Op op;
   uint32_t nowhere;
 
-  Tensor combined(const Tensor& hit, const Tensor& of) const {
+  int64_t blocks() const { return keys.size(0); }
+  int64_t beside() const { return values.size(2); }
+  // (blocks, k, kBlock) that say which elements of a block: what these are together.
+  Tensor combined(const Tensor& hit) const {
     const Tensor nothing =
-        detail::derive(of, ir::constant(ir::reduce_identity(op, of.dtype())));
-    return detail::own_reduction("scatter_reduce", op, Tensor::where(hit, of, nothing), {-1});
+        detail::derive(values, ir::constant(ir::reduce_identity(op, values.dtype())));
+    const Tensor of = Tensor::where(hit.unsqueeze(3), values.unsqueeze(1), nothing);
+    return detail::own_reduction("scatter_reduce", op, of, {2});
   }
 };
 
-// (1, n), padded to whole blocks.
+// (1, n) and (1, n, beside), padded to whole blocks.
 Segments in_blocks(const Tensor& keys, const Tensor& values, Op op, uint32_t nowhere) {
   const int64_t n = keys.size(1), blocks = ceil_div(n, kBlock), more = blocks * kBlock - n;
-  const Sizes sizes{blocks, kBlock};
   // What is nowhere may hold anything.
-  return {keys.pad({0, more}, nowhere).reshape(sizes).contiguous(),
-          values.pad({0, more}).reshape(sizes).contiguous(), op, nowhere};
+  return {keys.pad({0, more}, nowhere).reshape({blocks, kBlock}).contiguous(),
+          values.pad({0, 0, 0, more}).reshape({blocks, kBlock, values.size(2)}).contiguous(), op,
+          nowhere};
 }
 
-Tensor edge(const Tensor& x, int64_t at) { return x.narrow(1, at, 1); }
+Tensor edge(const Tensor& keys, int64_t at) { return keys.narrow(1, at, 1); }
 
 // What lies inside of blocks, stored into the target.
 Tensor with_inner(const Tensor& target, const Segments& s) {
   const std::string device = s.keys.device();
-  const int64_t blocks = s.keys.size(0);
   const Tensor i = counter(kBlock, 1, 3, device), j = counter(kBlock, 2, 3, device);
   const Tensor own = s.keys.unsqueeze(2), other = s.keys.unsqueeze(1);
-  const Tensor totals = s.combined((own == other) & (j <= i), s.values.unsqueeze(1));
+  const Tensor totals = s.combined((own == other) & (j <= i));
   const Tensor next = s.keys.narrow(1, 1, kBlock - 1).pad({0, 1}, s.nowhere);
   const Tensor is_end = (counter(kBlock, 1, 2, device) == kBlock - 1) | (next != s.keys);
   Tensor is_stored = is_end & (s.keys != s.nowhere);
-  if (blocks > 1)
+  if (s.blocks() > 1)
     is_stored = is_stored & (s.keys != edge(s.keys, 0)) & (s.keys != edge(s.keys, kBlock - 1));
-  const Tensor place = Tensor::where(is_stored, s.keys.cast(DType::I32), -1);
-  const Sizes flat{1, blocks * kBlock};
-  return detail::scattered(target, totals.reshape(flat), place.reshape(flat), 1, s.op,
+  const int64_t n = s.blocks() * kBlock;
+  const Tensor place = Tensor::where(is_stored, s.keys.cast(DType::I32), -1).reshape({1, n, 1});
+  const Sizes sizes{1, n, s.beside()};
+  return detail::scattered(target, totals.reshape(sizes), place.expand(sizes), 1, s.op,
                            ir::Named::Once);
 }
 
 // The first and the last segment of each block, as elements.
 Segments across_blocks(const Segments& s) {
   const Tensor first = edge(s.keys, 0), last = edge(s.keys, kBlock - 1);
-  const Tensor of_first = s.combined(s.keys == first, s.values),
-               of_last = s.combined((s.keys == last) & (last != first), s.values);
-  const Sizes flat{1, 2 * s.keys.size(0)};
-  return in_blocks(Tensor::cat({first, last}, 1).reshape(flat),
-                   Tensor::stack({of_first, of_last}, 1).reshape(flat), s.op, s.nowhere);
+  const Tensor edges = Tensor::cat({first, last}, 1);  // (blocks, 2)
+  // A block of one segment has no other.
+  const Tensor is_first = counter(2, 1, 3, s.keys.device()) == 0;
+  const Tensor hit = (edges.unsqueeze(2) == s.keys.unsqueeze(1)) &
+                     (is_first | (last != first).unsqueeze(2));
+  const int64_t n = 2 * s.blocks();
+  return in_blocks(edges.reshape({1, n}), s.combined(hit).reshape({1, n, s.beside()}), s.op,
+                   s.nowhere);
+}
+
+// Rows of (1, n, beside) in that order.
+Tensor rows_in_order(const Tensor& x, const Tensor& order) {
+  if (x.size(2) == 1) return detail::taken(x.squeeze(2), order).unsqueeze(2);
+  return detail::rows_at(x.squeeze(0), 0, order.squeeze(0)).unsqueeze(0);
 }
 
 Tensor in_order(const Tensor& target, const Tensor& value, const Tensor& index, Op op) {
@@ -82,10 +98,10 @@ Tensor in_order(const Tensor& target, const Tensor& value, const Tensor& index, 
       Tensor::where(inside, index.cast(DType::U32), uint64_t(places)).contiguous();
   const int bits = std::bit_width(uint64_t(places));
   const Tensor order = detail::stable_order(keys, bits).contiguous();
-  Segments s = in_blocks(detail::taken(keys, order), detail::taken(value, order), op,
+  Segments s = in_blocks(detail::taken(keys, order), rows_in_order(value, order), op,
                          uint32_t(places));
   Tensor out = with_inner(target, s);
-  while (int64_t(s.keys.size(0)) > 1) {
+  while (s.blocks() > 1) {
     s = across_blocks(s);
     out = with_inner(out, s);
   }
@@ -105,11 +121,14 @@ constexpr ir::GradientRule kSums{"scatter_add", row_of<Op::Add>},
 
 }  // namespace
 
-// Of 10 million elements into 1 million places an owner takes 160 ns per element of a run as long
-// as the places, sorting all of them 1 ns each and some 200 us (H200).
-bool detail::is_faster_sorted(int64_t n, int64_t places) {
-  constexpr int64_t kLeast = int64_t(1) << 17, kPerStep = 160, kLaunches = 1250;
-  return n >= kLeast && places < INT32_MAX && std::min(n, places) > n / kPerStep + kLaunches;
+// On an H200 each step of an owner takes 160 ns (10 million elements into 1 million places, eight
+// runs of the index beside each other); sorted, an element takes 1 ns, and the launches 200 us.
+bool detail::is_faster_sorted(int64_t n, int64_t places, int64_t beside) {
+  constexpr int64_t kLeast = int64_t(1) << 17, kWalkers = int64_t(1) << 16, kStep = 160,
+                    kLaunches = 200'000;
+  if (n < kLeast || places >= INT32_MAX) return false;
+  const int64_t runs = std::max<int64_t>(std::min(n / places, kWalkers / beside), 1);
+  return n / runs * kStep > n + n * beside / kBlock + kLaunches;
 }
 
 Tensor detail::scattered_sorted(const Tensor& target, const Tensor& value, const Tensor& index,
@@ -121,7 +140,8 @@ Tensor detail::scattered_sorted(const Tensor& target, const Tensor& value, const
   const Tensor into = target.cast(wide), given = value.cast(wide);
   const Tensor out = in_order(into.detach(), given.detach(), index, op);
   const ir::GradientRule& rule = op == Op::Add ? kSums : op == Op::Mul ? kProducts : kLargest;
-  return ruled(out, {into, given, index}, rule).cast(t);
+  const Tensor at = index.unsqueeze(2).expand(given.sizes());
+  return ruled(out, {into, given, at}, rule).cast(t);
 }
 
 }  // namespace tuff

@@ -7,11 +7,13 @@
 
 namespace tuff::detail {
 
-// Whether that is faster than an index of n elements into so many places walked by their owners.
-bool is_faster_sorted(int64_t n, int64_t places);
+// Whether that is faster than an index of n elements into so many places walked by their owners,
+// each of which has `beside` elements.
+bool is_faster_sorted(int64_t n, int64_t places, int64_t beside = 1);
 
-// As scattered() along axis 1 of (1, places), for (1, n) values and indices: Add, Mul or Max, equal
-// places combined in the order of the index as a tree, the same for every run of a program.
+// As scattered() along axis 1 of (1, places, beside), for values (1, n, beside) and an index (1, n)
+// of all that is beside each other: Add, Mul or Max, equal places combined in the order of the index
+// as a tree, the same for every run of a program.
 Tensor scattered_sorted(const Tensor& target, const Tensor& value, const Tensor& index, ir::Op op);
 
 }  // namespace tuff::detail

@@ -190,6 +190,16 @@ TEST(Fusion, GatherByPositionIsALoad) {
   expect_meaning({picked}, 0);
 }
 
+// What is picked is computed where it is picked, and not everywhere.
+TEST(Fusion, WhatIsGatheredIsComputedThere) {
+  const UOp picked = gather_rows(neg(host_buffer({10, 4})), host_buffer({30}, DType::I32),
+                                 iota(Dim(10), DType::I32));
+  const std::string t = text({picked});
+  EXPECT_EQ(kernel_count(*scheduled({picked})), 1);
+  EXPECT_EQ(t.find("reduce"), std::string::npos) << t;
+  expect_meaning({picked}, 0);
+}
+
 // An element of memory for each index.
 UOp gather_elements(const UOp& memory, const UOp& index) {
   const Shape all{index->shape[0], memory->shape[0]};
@@ -220,8 +230,9 @@ TEST(Fusion, LoadsByLoadedIndexesAreOneKernel) {
 
 // However few they are and however much they choose from.
 TEST(Fusion, LoadsHaveNoParts) {
-  const UOp picked = gather_elements(host_buffer({1 << 20}), host_buffer({3}, DType::I32));
-  EXPECT_EQ(kernel_count(*scheduled({picked})), 1);
+  const UOp memory = host_buffer({1 << 20}), index = host_buffer({3}, DType::I32);
+  EXPECT_EQ(kernel_count(*scheduled({gather_elements(memory, index)})), 1);
+  EXPECT_EQ(kernel_count(*scheduled({gather_elements(neg(memory), index)})), 1);
 }
 
 TEST(Fusion, SumsOfWhatIsPickedByASumAreApart) {

@@ -219,7 +219,7 @@ TEST_P(Scatter, SortedSegmentsAreWhatOwnersStore) {
       value[7] = value[50] = signs[7] = signs[50] = NAN;
     }
     const Floats before = whole(size_t(places));
-    const Tensor x = floats(before, {1, places}), at = ints(index, {1, n});
+    const Tensor x = floats(before, {1, places, 1}), at = ints(index, {1, n});
     const auto want = [&](const Floats& of, const auto& f) {
       Floats out = before;
       for (size_t i = 0; i < index.size(); i++)
@@ -230,11 +230,11 @@ TEST_P(Scatter, SortedSegmentsAreWhatOwnersStore) {
       return out;
     };
     const std::string what = fmt::format("{} into {}", n, places);
-    EXPECT_EQ(detail::scattered_sorted(x, floats(value, {1, n}), at, ir::Op::Add).to_vector<float>(),
+    EXPECT_EQ(detail::scattered_sorted(x, floats(value, {1, n, 1}), at, ir::Op::Add).to_vector<float>(),
               want(value, add)) << what;
-    EXPECT_EQ(detail::scattered_sorted(x, floats(signs, {1, n}), at, ir::Op::Mul).to_vector<float>(),
+    EXPECT_EQ(detail::scattered_sorted(x, floats(signs, {1, n, 1}), at, ir::Op::Mul).to_vector<float>(),
               want(signs, multiply)) << what;
-    EXPECT_EQ(detail::scattered_sorted(x, floats(value, {1, n}), at, ir::Op::Max).to_vector<float>(),
+    EXPECT_EQ(detail::scattered_sorted(x, floats(value, {1, n, 1}), at, ir::Op::Max).to_vector<float>(),
               want(value, most)) << what;
   }
 }
@@ -247,7 +247,7 @@ TEST_P(Scatter, SortedSegmentsHaveTheGradientsOfAScatter) {
     const auto all = [&](bool sorted) {
       const Tensor x = floats(own, {places}), y = floats(values, {n});
       const Tensor out =
-          sorted ? detail::scattered_sorted(x.reshape({1, places}), y.reshape({1, n}),
+          sorted ? detail::scattered_sorted(x.reshape({1, places, 1}), y.reshape({1, n, 1}),
                                             at.reshape({1, n}), op).reshape({places})
                  : x.scatter_reduce(0, at, y, op == ir::Op::Add ? "sum" : "amax");
       const auto g = (out * out * 0.5f).sum().gradient({x, y});
@@ -257,11 +257,29 @@ TEST_P(Scatter, SortedSegmentsHaveTheGradientsOfAScatter) {
   }
 }
 
+TEST_P(Scatter, SortedSegmentsOfRows) {
+  const int64_t n = 300, places = 40, beside = 5;
+  const Ints index = this->places(size_t(n), places);
+  const Floats value = whole(size_t(n * beside)), own = whole(size_t(places * beside));
+  const auto all = [&](bool sorted) {
+    const Tensor x = floats(own, {places, beside}), y = floats(value, {n, beside});
+    const Tensor at = ints(index, {n});
+    const Tensor out = sorted ? detail::scattered_sorted(x.unsqueeze(0), y.unsqueeze(0),
+                                                         at.unsqueeze(0), ir::Op::Add).squeeze(0)
+                              : x.index_add(0, at, y);
+    const auto g = (out * out * 0.5f).sum().gradient({x, y});
+    return std::vector{out.to_vector<float>(), g[0].to_vector<float>(), g[1].to_vector<float>()};
+  };
+  EXPECT_EQ(all(true), all(false));
+}
+
 // Of so long an index GPUs sort, and others walk.
 TEST_P(Scatter, LongIndices) {
   EXPECT_FALSE(detail::is_faster_sorted(100'000'000, 1000));
   EXPECT_FALSE(detail::is_faster_sorted(10'000, 10'000));
   EXPECT_TRUE(detail::is_faster_sorted(10'000'000, 1'000'000));
+  EXPECT_TRUE(detail::is_faster_sorted(1'000'000, 100'000, 64));
+  EXPECT_FALSE(detail::is_faster_sorted(4'096, 50'257, 768));
   const int64_t n = 140'000, places = 5'000;
   ASSERT_TRUE(detail::is_faster_sorted(n, places));
   const Ints index = this->places(size_t(n), places);
