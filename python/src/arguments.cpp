@@ -87,6 +87,13 @@ void explain(const Bound& bound) {
     };
     py::cpp_function(last, py::name(method->ml_name), py::is_method(bound.owner), sibling,
                      py::arg() = nothing());
+    // As a function, without a tensor: pybind11 takes no None for one.
+    const auto of_none = [bound, doc](const py::args& args, const py::kwargs& kwargs) {
+      const bool is_given = args.empty() ? kwargs.contains("self") : !args[0].is_none();
+      if (is_given) throw py::reference_cast_error();  // to the next signature
+      refuse(bound, doc, py::list(args), kwargs);
+    };
+    py::cpp_function(of_none, py::name(method->ml_name), py::is_method(bound.owner), sibling);
   } else {
     const auto last = [bound, doc](const First& first, const py::args& args,
                                    const py::kwargs& kwargs) {

@@ -193,6 +193,12 @@ void bind_functions(py::module_& m) {
   m.def(
       "pow", [](Number base, const Tensor& exponent) { return Tensor::pow(base, exponent); },
       arg("base"), arg("exponent"), "A number to the power of a tensor.");
+  m.def(
+      "pow", [](const Tensor& base, const Tensor& exponent) { return base.pow(exponent); },
+      arg("base"), arg("exponent"), "A tensor to the power of another.");
+  m.def(
+      "pow", [](const Tensor& base, Number exponent) { return base.pow(exponent); }, arg("base"),
+      arg("exponent"), "A tensor to the power of a number.");
   m.def("training", &training, "Whether this thread is in training mode.");
 
   m.def("is_grad_enabled", &is_grad_enabled,

@@ -41,3 +41,23 @@ from_blob, from_bytes, from_file = Tensor.from_blob, Tensor.from_bytes, Tensor.f
 cat, stack, einsum, where = Tensor.cat, Tensor.stack, Tensor.einsum, Tensor.where
 hstack, vstack, dstack, column_stack = Tensor.hstack, Tensor.vstack, Tensor.dstack, Tensor.column_stack
 meshgrid = Tensor.meshgrid
+
+# Functions of one tensor before others, as PyTorch has them: tuff.exp(x) is x.exp().
+for _name in """
+    abs acos acosh add addmm all allclose amax amin aminmax any argmax argmin argsort as_strided asin asinh atan
+    atan2 atanh baddbmm bincount bitwise_not bmm broadcast_to bucketize cdist ceil chunk clamp clone copysign
+    cos cosh count_nonzero cross cummax cummin cumprod cumsum deg2rad diag diag_embed diagonal digamma div dot
+    dropout empty_like eq equal erf erfc erfinv exp exp2 expm1 flatten flip fliplr flipud floor floor_divide
+    fmod frac full_like gather ge gt histc hypot i0 index_add index_copy index_fill index_put index_select
+    inverse isclose isfinite isinf isnan kron kthvalue le lerp lgamma log log10 log1p log2 log_softmax logaddexp
+    logcumsumexp logical_and logical_not logical_or logical_xor logit logsumexp lt masked_fill matmul max
+    maximum mean median min minimum mm mode movedim mul multinomial mv nan_to_num nanmedian nanquantile narrow
+    ne neg nonzero norm numel ones_like outer permute prod quantile rad2deg rand_like randn_like ravel
+    reciprocal relu remainder repeat_interleave reshape roll rot90 round rsqrt scatter scatter_add
+    scatter_reduce searchsorted select sigmoid sign signbit sin sinc sinh slice softmax sort split sqrt square
+    squeeze std std_mean sub sum swapaxes take take_along_dim tan tanh tensor_split tile topk trace transpose
+    tril triu trunc unbind unflatten unfold unique unique_consecutive unsqueeze var var_mean vdot view_as xlogy
+    zeros_like
+""".split():
+    globals()[_name] = getattr(Tensor, _name)
+del _name

@@ -255,12 +255,16 @@ Tensor TensorSorting::randperm(int64_t n, const TensorOptions& o) {
   if (n < 0) fail<InvalidArgument>("randperm: {} elements", n);
   const std::string device = engine::canonical_device(o.device);
   if (ir::is_group(device)) return randperm(n, {o.dtype, detail::first_device(device)}).to(device);
-  const detail::BuildGuard section;
-  const auto words = random_bits({n}, device);
-  const UOp shift = ir::constant(Scalar::of_int(DType::U64, 32)),
-            high = ir::alu(Op::Shl, {ir::cast(words[0], DType::U64), shift}),
-            keys = ir::alu(Op::Or, {high, ir::cast(words[1], DType::U64)});
-  return finished(detail::stable_order(detail::wrap(keys, device)), o);
+  Tensor order;
+  {
+    const detail::BuildGuard section;
+    const auto words = random_bits({n}, device);
+    const UOp shift = ir::constant(Scalar::of_int(DType::U64, 32)),
+              high = ir::alu(Op::Shl, {ir::cast(words[0], DType::U64), shift}),
+              keys = ir::alu(Op::Or, {high, ir::cast(words[1], DType::U64)});
+    order = detail::stable_order(detail::wrap(keys, device));
+  }
+  return finished(order, o);
 }
 
 namespace {

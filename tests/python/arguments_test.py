@@ -69,6 +69,15 @@ class Sequences(unittest.TestCase):
             self.assertEqual(function(2, 3, 4, dtype=tuff.float64).shape, (2, 3, 4))
             self.assertEqual(function(2).shape, (2,))
 
+    def test_functions_of_the_module(self):
+        x = tuff.tensor([1.0, 4.0])
+        self.assertEqual(tuff.sqrt(x).tolist(), [1, 2])
+        self.assertEqual(tuff.clamp(x, 2, 3).tolist(), [2, 3])
+        self.assertEqual(tuff.sum(self=x).item(), 5)
+        self.assertEqual(tuff.pow(x, 2).tolist(), [1, 16])
+        self.assertEqual(tuff.pow(2, x).tolist(), [2, 16])
+        self.assertEqual(tuff.pow(x, x).tolist(), [1, 256])
+
     def test_lists_of_numbers(self):
         self.assertEqual(tuff.tensor(range(300, 303)).tolist(), [300, 301, 302])
         self.assertEqual(tuff.tensor([np.arange(3), np.arange(3)]).tolist(), [[0, 1, 2]] * 2)
@@ -127,6 +136,10 @@ class Refusals(unittest.TestCase):
         self.assert_says(TypeError, "full(): takes 2 positional arguments, 3 were given", tuff.full, 2, 3, 4)
         self.assert_says(TypeError, "zeros(): second has to be an int, not float", tuff.zeros, 2, 3.0)
         self.assert_says(TypeError, "zeros(): has no argument 'foo'", tuff.zeros, 2, foo=3)
+        self.assert_says(TypeError, "exp(): the argument 'self' is missing", tuff.exp)
+        self.assert_says(TypeError, "clamp(): the argument 'self' is missing", tuff.clamp, min=2)
+        self.assert_says(TypeError, "exp(): self has to be a Tensor, not NoneType", tuff.exp, None)
+        self.assert_says(TypeError, "exp(): self has to be a Tensor, not int", tuff.exp, 3)
         self.assert_says(TypeError, "matmul(): other has to be a Tensor, not numpy.ndarray", x.matmul, np.ones(3))
         self.assert_says(TypeError, "where(): y has to be a Tensor or a number, not str", tuff.where, x > 1, 3, "a")
         self.assert_says(TypeError, "cat(): tensors[1] has to be a Tensor, not int", tuff.cat, [x, 3])

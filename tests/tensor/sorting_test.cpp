@@ -206,6 +206,14 @@ TEST_P(Sorting, WhatWaitsIsRefusedByAJit) {
   }
 }
 
+TEST_P(Sorting, PermutationsHaveGradientsWhereTheyAreFloats) {
+  TensorOptions o = on(DType::F32);
+  o.requires_grad = true;
+  EXPECT_TRUE(Tensor::randperm(4, o).requires_grad());
+  o.dtype = DType::U8;
+  EXPECT_THROW(Tensor::randperm(4, o), InvalidArgument);
+}
+
 TEST_P(Sorting, PermutationsAreSeeded) {
   for (int64_t n : {0, 1, 2, 50, 1000}) {
     Tensor::manual_seed(4);
