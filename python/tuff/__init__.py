@@ -10,6 +10,8 @@ a value is asked for. Memory is shared with NumPy and others through from_blob()
 numpy() and the buffer protocol.
 """
 
+import builtins as _builtins
+
 from ._tuff import (  # noqa: F401
     __version__,
     CompileError, DType, DeviceLost, DynamicAxis, Error, IndexError, InternalError, InvalidArgument, IoError,
@@ -60,4 +62,7 @@ for _name in """
     zeros_like
 """.split():
     globals()[_name] = getattr(Tensor, _name)
+
+# `from tuff import *` leaves Python's own names, as sum() and IndexError, what they are.
+__all__ = [_name for _name in globals() if not _name.startswith("_") and not hasattr(_builtins, _name)]
 del _name

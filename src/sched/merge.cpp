@@ -166,13 +166,11 @@ class Merger {
       if (nest >= 0) return false;
       nest = int32_t(i);
     }
-    const bool depends = nest >= 0;
-    if (depends && k.sums) return false;
-    if (depends && join_reader(g.nests[size_t(nest)], k)) {
+    if (nest >= 0) {
+      if (k.sums || !join_reader(g.nests[size_t(nest)], k)) return false;
       account(g, c);
       return true;
     }
-    if (depends) return false;
     for (size_t i = 0; !k.sums && nest < 0 && i < g.nests.size(); i++) {
       if (shares_input(g.nests[i], k) && walks_alike(g.nests[i], k)) nest = int32_t(i);
     }

@@ -8,9 +8,10 @@ using ir::UOp;
 
 Tensor ruled(const Tensor& value, std::initializer_list<Tensor> sources,
              const ir::GradientRule& rule) {
-  if (!is_grad_enabled()) return value.detach();
   const BuildGuard section;
   std::vector<UOp> src{uop(value)};
+  if (!is_grad_enabled())
+    return wrap(ir::make(ir::Op::Detach, value.dtype(), src), value.device());
   for (const Tensor& t : sources) src.push_back(uop(t));
   return wrap(ir::make(ir::Op::Detach, value.dtype(), src, &rule), value.device());
 }

@@ -48,8 +48,9 @@ bool is_sorted_first(const Put& p, Op op) {
   const Size n = p.shared.numel(), places = p.x.size(0), all = p.x.numel();
   if (!n.is_number() || !all.is_number() || all == 0) return false;
   const std::string device = p.x.device();
-  return detail::is_faster_sorted(n, places, int64_t(all) / int64_t(places)) &&
-         detail::first_device(device) == device && engine::Device::get(device)->target().has_local;
+  return detail::first_device(device) == device &&
+         detail::is_faster_sorted(engine::Device::get(device)->target(), n, places,
+                                  int64_t(all) / int64_t(places));
 }
 
 Tensor combined(const Put& p, Op op) {

@@ -9,6 +9,7 @@
 #include "base/arith.h"
 #include "ir/gradient_rows.h"
 #include "ir/scalar_eval.h"
+#include "sched/scattered_sum.h"
 #include "tensor/closed_form.h"
 #include "tensor/indexed.h"
 #include "tensor/order.h"
@@ -123,11 +124,11 @@ constexpr ir::GradientRule kSums{"scatter_add", row_of<Op::Add>},
 
 // On an H200 each step of an owner takes 160 ns (10 million elements into 1 million places, eight
 // runs of the index beside each other); sorted, an element takes 1 ns, and the launches 200 us.
-bool detail::is_faster_sorted(int64_t n, int64_t places, int64_t beside) {
-  constexpr int64_t kLeast = int64_t(1) << 17, kWalkers = int64_t(1) << 16, kStep = 160,
-                    kLaunches = 200'000;
-  if (n < kLeast || places >= INT32_MAX) return false;
-  const int64_t runs = std::max<int64_t>(std::min(n / places, kWalkers / beside), 1);
+bool detail::is_faster_sorted(const Target& target, int64_t n, int64_t places, int64_t beside) {
+  constexpr int64_t kLeast = int64_t(1) << 17, kStep = 160, kLaunches = 200'000;
+  if (!target.has_local || n < kLeast || places >= INT32_MAX) return false;
+  const int64_t runs =
+      std::max<int64_t>(std::min(n / places, sched::walkers(target) / beside), 1);
   return n / runs * kStep > n + n * beside / kBlock + kLaunches;
 }
 

@@ -3,13 +3,14 @@
 #pragma once
 
 #include <tuff/tensor.h>
+#include "base/target.h"
 #include "ir/uop.h"
 
 namespace tuff::detail {
 
-// Whether that is faster than an index of n elements into so many places walked by their owners,
-// each of which has `beside` elements.
-bool is_faster_sorted(int64_t n, int64_t places, int64_t beside = 1);
+// Whether that is faster on a device than an index of n elements into so many places walked by their
+// owners, each of which has `beside` elements.
+bool is_faster_sorted(const Target& target, int64_t n, int64_t places, int64_t beside = 1);
 
 // As scattered() along axis 1 of (1, places, beside), for values (1, n, beside) and an index (1, n)
 // of all that is beside each other: Add, Mul or Max, equal places combined in the order of the index

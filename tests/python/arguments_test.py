@@ -78,6 +78,13 @@ class Sequences(unittest.TestCase):
         self.assertEqual(tuff.pow(2, x).tolist(), [2, 16])
         self.assertEqual(tuff.pow(x, x).tolist(), [1, 256])
 
+    def test_all_names_leave_those_of_python(self):
+        names = {}
+        exec("from tuff import *", names)
+        self.assertIs(names["exp"], tuff.exp)
+        for name in ("sum", "max", "abs", "pow", "IndexError"):
+            self.assertNotIn(name, names)
+
     def test_lists_of_numbers(self):
         self.assertEqual(tuff.tensor(range(300, 303)).tolist(), [300, 301, 302])
         self.assertEqual(tuff.tensor([np.arange(3), np.arange(3)]).tolist(), [[0, 1, 2]] * 2)

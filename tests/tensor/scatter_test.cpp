@@ -10,6 +10,7 @@
 
 #include <tuff/jit.h>
 #include <tuff/tensor.h>
+#include "engine/device.h"
 #include "engine/stats.h"
 #include "ir/op.h"
 #include "tensor/scatter_segments.h"
@@ -275,13 +276,19 @@ TEST_P(Scatter, SortedSegmentsOfRows) {
 
 // Of so long an index GPUs sort, and others walk.
 TEST_P(Scatter, LongIndices) {
-  EXPECT_FALSE(detail::is_faster_sorted(100'000'000, 1000));
-  EXPECT_FALSE(detail::is_faster_sorted(10'000, 10'000));
-  EXPECT_TRUE(detail::is_faster_sorted(10'000'000, 1'000'000));
-  EXPECT_TRUE(detail::is_faster_sorted(1'000'000, 100'000, 64));
-  EXPECT_FALSE(detail::is_faster_sorted(4'096, 50'257, 768));
+  Target gpu;
+  gpu.has_local = true;
+  gpu.cores = 132;
+  gpu.subgroup_size = 32;
+  EXPECT_FALSE(detail::is_faster_sorted(gpu, 100'000'000, 1000));
+  EXPECT_FALSE(detail::is_faster_sorted(gpu, 10'000, 10'000));
+  EXPECT_TRUE(detail::is_faster_sorted(gpu, 10'000'000, 1'000'000));
+  EXPECT_TRUE(detail::is_faster_sorted(gpu, 1'000'000, 100'000, 64));
+  EXPECT_FALSE(detail::is_faster_sorted(gpu, 4'096, 50'257, 768));
+  EXPECT_FALSE(detail::is_faster_sorted(Target(), 10'000'000, 1'000'000));
   const int64_t n = 140'000, places = 5'000;
-  ASSERT_TRUE(detail::is_faster_sorted(n, places));
+  const Target& own = engine::Device::get(GetParam())->target();
+  ASSERT_EQ(detail::is_faster_sorted(own, n, places), own.has_local);
   const Ints index = this->places(size_t(n), places);
   const Floats value = whole(size_t(n));
   Floats want(size_t(places), 1.0f);
