@@ -93,4 +93,12 @@ class TensorScatter {
   TensorScatter& operator=(const TensorScatter&) = default;
 };
 
+/// Whether every result has the same bits on every run, which is the default. Without it GPUs add,
+/// multiply and compare what comes to one place (scatter_add(), index_add(), the gradients of
+/// embedding(), gather() and indexing) in any order, by atomic operations where that is faster:
+/// sums of floats differ in their last bits from run to run then. For the whole process, from what
+/// is realized, or recorded by a Jit, next.
+void use_deterministic_algorithms(bool on);
+bool are_deterministic_algorithms_enabled();  ///< As use_deterministic_algorithms() was told.
+
 }  // namespace tuff

@@ -45,6 +45,14 @@ void bind_devices(py::module_& m) {
       "Waits until a device has done what it was given, and files are read.");
 }
 
+void bind_determinism(py::module_& m) {
+  m.def("use_deterministic_algorithms", &use_deterministic_algorithms, py::arg("mode"),
+        "Whether every result has the same bits on every run, the default; else GPUs combine what "
+        "comes to one place in any order, by atomic operations where that is faster.");
+  m.def("are_deterministic_algorithms_enabled", &are_deterministic_algorithms_enabled,
+        "As use_deterministic_algorithms() was told.");
+}
+
 }  // namespace
 }  // namespace tuff::python
 
@@ -88,6 +96,7 @@ PYBIND11_MODULE(_tuff, m) {
   bind_digits(m);
   bind_files(m);
   bind_devices(m);
+  bind_determinism(m);
   explain_arguments(m);
   py::module_::import("atexit").attr("register")(py::cpp_function(&at_exit));
 }

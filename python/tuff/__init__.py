@@ -19,9 +19,9 @@ from ._tuff import (  # noqa: F401
     Unsupported,
     bfloat16, bool_, float8_e4m3fn, float8_e5m2, float16, float32, float64, int8, int16, int32, int64,
     uint8, uint16, uint32, uint64,
-    all_reduce, canonical_device, default_device, dequantize_int4, devices, digits, finfo, from_dlpack,
+    all_reduce, are_deterministic_algorithms_enabled, canonical_device, default_device, dequantize_int4, devices, digits, finfo, from_dlpack,
     is_grad_enabled, linear_int4, load, pack_int4, pow, promote, quantize_int4,
-    realize, save, synchronize, tensor, training, unpack_int4,
+    realize, save, synchronize, tensor, training, unpack_int4, use_deterministic_algorithms,
 )
 from . import amp, autograd, data, distributions, fft, func, linalg, nn, optim  # noqa: F401
 from .autograd import checkpoint, scan, vmap  # noqa: F401

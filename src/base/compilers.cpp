@@ -90,6 +90,7 @@ std::vector<std::string> amdgpu_command_line(const std::string& compiler,
           "-nogpulib",
           "-O3",
           "-ffp-contract=off",
+          "-munsafe-fp-atomics",  // one instruction adds floats; it may flush denormals
           "-cl-fp32-correctly-rounded-divide-sqrt",
           "-fwrapv",
           "-fno-strict-aliasing",

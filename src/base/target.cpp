@@ -65,6 +65,8 @@ void each_feature(T& t, F f) {
   TUFF_FEATURE(subgroup_shuffle);
   TUFF_FEATURE(full_subgroups);
   TUFF_FEATURE(streaming_stores);
+  TUFF_FEATURE(atomics);
+  TUFF_FEATURE(atomic_f32_add);
   TUFF_FEATURE(signed_zero_inf_nan);
   TUFF_FEATURE(denormals);
   TUFF_FEATURE(known_zero_products);
@@ -176,7 +178,7 @@ Target spirv_generic() {
   Target t = gpu("VULKAN", "spirv", "spirv1.3", "spirv-generic");
   t.shared_bytes = 16384;
   t.max_buffer_bytes = uint64_t{1} << 30;  // maxMemoryAllocationSize, VK_KHR_maintenance3
-  t.features.device_address = true;
+  t.features.device_address = t.features.atomics = true;
   t.features.known_zero_products = true;
   t.features.sqrt = true;
   return t;
@@ -198,6 +200,7 @@ Target spirv_lavapipe() {
   TargetFeatures& f = t.features;
   f.i8 = f.i16 = f.i64 = f.f16 = f.f64 = f.f16_casts = f.u32_to_f32 = true;
   f.storage8 = f.storage16 = true;
+  f.atomic_f32_add = true;
   f.subgroup_arithmetic = f.subgroup_shuffle = f.full_subgroups = true;
   f.signed_zero_inf_nan = true;
   f.known_zero_products = false;  // lp_build_mul
@@ -232,7 +235,7 @@ Target opencl_generic() {
   t.max_buffer_bytes = t.max_binding_bytes = uint64_t{128} << 20;
   TargetFeatures& f = t.features;
   f.i8 = f.i16 = f.i64 = f.f16_casts = f.u32_to_f32 = true;
-  f.storage8 = f.storage16 = true;
+  f.storage8 = f.storage16 = f.atomics = true;
   f.signed_zero_inf_nan = f.known_zero_products = true;
   return t;
 }
@@ -244,6 +247,8 @@ struct AmdGpu {
   uint32_t wave_lanes, cores, l1_kib, l2_kib;
   bool matrices;
   bool is_rdna3() const { return std::string_view(name).starts_with("gfx11"); }
+  // RDNA2 has no global_atomic_add_f32.
+  bool adds_f32() const { return !std::string_view(name).starts_with("gfx10"); }
 };
 constexpr AmdGpu kAmdGpus[] = {
     {"gfx942", 64, 304, 32, 4096, true},  {"gfx1030", 32, 80, 16, 4096, false},
@@ -284,6 +289,8 @@ Target amdgpu(const AmdGpu& chip) {
   TargetFeatures& f = t.features;
   f.i8 = f.i16 = f.i64 = f.f16 = f.f64 = f.f16_casts = f.u32_to_f32 = true;
   f.storage8 = f.storage16 = f.device_address = true;
+  f.atomics = true;
+  f.atomic_f32_add = chip.adds_f32();
   f.subgroup_shuffle = f.full_subgroups = true;
   f.signed_zero_inf_nan = f.known_zero_products = true;
   f.sqrt = true;

@@ -30,6 +30,8 @@ struct TargetFeatures {
   bool subgroup_arithmetic = false, subgroup_shuffle = false;
   bool full_subgroups = false;  // of a workgroup along one axis, where a kernel counts on them
   bool streaming_stores = false;     // past the caches, of whole lines
+  bool atomics = false;              // on 32-bit words of buffers: add, max, compare-exchange
+  bool atomic_f32_add = false;       // without a loop of compare-exchange
   bool signed_zero_inf_nan = false;  // f32 arithmetic keeps NaN, Inf and -0
   bool denormals = false;            // f32 arithmetic keeps denormals where a kernel asks for it
   // A product with a factor that the device's compiler knows to be 0 is NaN where the other is NaN

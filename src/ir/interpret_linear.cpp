@@ -313,6 +313,10 @@ class Workgroup {
     }
     const std::span<std::byte> p = place(to, inv, at, true);
     if (p.empty()) return;
+    if (const auto* combined = std::get_if<ReduceArg>(&s.node->arg)) {
+      const Scalar pair[2] = {load_scalar(v.dtype, p.data()), v};
+      return store_scalar(eval_scalar(combined->op, v.dtype, pair), p.data());
+    }
     if (s.src.size() < 3) return store_scalar(v, p.data());
     const uint64_t mask = source(s, 2, inv, n).bits, old = load_scalar(v.dtype, p.data()).bits;
     store_scalar({v.dtype, (old & ~mask) | (v.bits & mask)}, p.data());

@@ -286,11 +286,11 @@ Arg Parser::scatter_arg() {
   if (op == ops_by_name().end()) error("'{}' is no op", w);
   expect_word("axis");
   ScatterArg s{op->second, integer_within(0, INT64_MAX, "axis")};
-  const std::string_view named = word("any, once or all");
-  for (const Named n : {Named::Once, Named::All}) {
+  const std::string_view named = word("any, once, all or unordered");
+  for (const Named n : {Named::Once, Named::All, Named::Unordered}) {
     if (named == name(n)) s.named = n;
   }
-  if (named != name(s.named)) error("'{}' is neither any nor once nor all", named);
+  if (named != name(s.named)) error("'{}' is none of any, once, all, unordered", named);
   return s;
 }
 
@@ -463,7 +463,7 @@ constexpr OpTable<ArgForm> kArgForms{{
     {Op::Variable, {holds<VariableArg>, "{NAME MIN..MAX}"}},
     {Op::Reduce, {holds<ReduceArg>, "{OP [AXES]}"}},
     {Op::Copy, {holds<Placement>, "{on DEVICE axis N}"}},
-    {Op::Scatter, {holds<ScatterArg>, "{by OP axis N any|once|all}"}},
+    {Op::Scatter, {holds<ScatterArg>, "{by OP axis N any|once|all|unordered}"}},
     {Op::Loop, {holds<LoopArg>, "{steps N forwards|backwards rows N states N sequences N body TEXT}"}},
     {Op::Flip, {holds<IntVec>, "{[AXES]}"}},
     {Op::Mark, {holds<int64_t>, "{NUMBER}"}},

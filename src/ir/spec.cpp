@@ -160,6 +160,17 @@ const char* dot_fault(const Node& n) {
   return alike && n.src(0)->dtype == n.dtype ? nullptr : "Dot's factors and sum differ in dtype";
 }
 
+const char* combined_fault(const Node& n, const ReduceArg& arg) {
+  const bool to_memory = n.src_count == 2 && n.src(0)->op == Op::Index;
+  if (!to_memory || n.src(0)->src(0)->op != Op::Param)
+    return "an atomic Store combines with an element of a param";
+  if (!arg.axes.empty() || (arg.op != Op::Add && arg.op != Op::Max))
+    return "an atomic Store adds or takes the larger";
+  const DType t = n.src(0)->dtype;
+  const bool is_word = t == DType::F32 || t == DType::I32 || t == DType::U32;
+  return is_word && n.src(1)->dtype == t ? nullptr : "an atomic Store combines 32-bit words of one dtype";
+}
+
 const char* memory_fault(const Node& n) {
   switch (n.op) {
     case Op::Index:
@@ -186,6 +197,7 @@ const char* memory_fault(const Node& n) {
       if (n.src_count == 3 && (n.src(0)->op != Op::Index || n.src(0)->dtype != DType::U32 ||
                                n.src(2)->dtype != DType::U32))
         return "a masked Store writes u32 elements of memory";
+      if (const auto* combined = std::get_if<ReduceArg>(&n.arg)) return combined_fault(n, *combined);
       if (n.arg.index() != 0 && (n.src_count != 2 || n.src(0)->op != Op::Index ||
                                  n.src(0)->src_count != 2 || n.src(0)->src(0)->op != Op::Param))
         return "a streaming Store writes a param, without a gate or a mask";

@@ -370,7 +370,8 @@ const char* name(AxisKind k) {
 }
 
 const char* name(Named n) {
-  return n == Named::Any ? "any" : n == Named::Once ? "once" : "all";
+  static constexpr const char* kNames[] = {"any", "once", "all", "unordered"};
+  return kNames[static_cast<size_t>(n)];
 }
 
 const char* name(MatrixUse use) {

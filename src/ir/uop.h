@@ -132,9 +132,10 @@ struct ReduceArg {
 };
 // How often the indexes of a Scatter name an element of its target.
 enum class Named : uint8_t {
-  Any,   // any number of times
-  Once,  // no element more than once
-  All,   // each element once: nothing of the target is left
+  Any,        // any number of times, combined in the order of the value
+  Once,       // no element more than once
+  All,        // each element once: nothing of the target is left
+  Unordered,  // any number of times, combined in any order
 };
 const char* name(Named n);
 struct ScatterArg {
@@ -184,7 +185,8 @@ struct SpecialArg {
   bool operator==(const SpecialArg&) const = default;
 };  // space 'g' or 'l', axis 0..2; 's', axis 0
 // The arg of a Store whose memory is not read again before the caches have lost it: it may go past
-// them, in whole aligned vectors. It has happened when the kernel has ended.
+// them, in whole aligned vectors. It has happened when the kernel has ended. A Store whose arg is a
+// ReduceArg combines its value with the element, atomically.
 inline constexpr int64_t kStreaming = 1;
 struct SharedArg {
   int32_t number;

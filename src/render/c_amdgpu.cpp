@@ -47,6 +47,22 @@ static inline i32 tuff_lane(void) {
 TUFF_KNOWN(i8) TUFF_KNOWN(u8) TUFF_KNOWN(i16) TUFF_KNOWN(u16) TUFF_KNOWN(i32) TUFF_KNOWN(i64)
 TUFF_OPAQUE(u32) TUFF_OPAQUE(u64)
 #endif
+#if __has_builtin(__scoped_atomic_fetch_add)
+#define TUFF_DEVICE_SCOPE , __MEMORY_SCOPE_DEVICE
+#define TUFF_ATOMIC(what) __scoped_atomic_##what
+#else
+#define TUFF_DEVICE_SCOPE
+#define TUFF_ATOMIC(what) __atomic_##what
+#endif
+#define TUFF_ATOMIC_ADD(place, x) \
+  TUFF_ATOMIC(fetch_add)(place, x, __ATOMIC_RELAXED TUFF_DEVICE_SCOPE)
+#define TUFF_ATOMIC_ADD_F32 TUFF_ATOMIC_ADD
+#define TUFF_ATOMIC_MAX(place, x) \
+  TUFF_ATOMIC(fetch_max)(place, x, __ATOMIC_RELAXED TUFF_DEVICE_SCOPE)
+static inline u32 TUFF_EXCHANGE(TUFF_GLOBAL u32* word, u32 held, u32 wanted) {
+  TUFF_ATOMIC(compare_exchange_n)(word, &held, wanted, 0, __ATOMIC_RELAXED,
+                                  __ATOMIC_RELAXED TUFF_DEVICE_SCOPE);
+  return held; }
 /* x as another lane has it: a lane that is known, and one that differs from lane to lane. */
 static inline u32 tuff_broadcast(u32 x, i32 lane) { return __builtin_amdgcn_readlane(x, lane); }
 static inline u32 tuff_shuffle(u32 x, i32 lane) {
@@ -71,7 +87,7 @@ const CDialect& c_amdgpu() {
       .workgroups = true,
       .wide_suffix = "l",
       .f16 = true,
-      .prelude = std::string(kAmdgpuPrelude) + kSharedPrelude + kMatrixPrelude,
+      .prelude = std::string(kAmdgpuPrelude) + kSharedPrelude + kAtomicPrelude + kMatrixPrelude,
       .attributes = workgroup_attributes,
       .compile = [](auto units, auto& t) { return compile_amdgpu(units, t.arch); },
       .identity =

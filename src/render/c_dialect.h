@@ -49,6 +49,9 @@ const CDialect& c_opencl(const Target& t);
 
 // The part of preludes that is the same: quotients, rounding to odd. After the scalar types.
 extern const char* const kSharedPrelude;
+// GPUs: atomic operations on words of buffers. After TUFF_EXCHANGE(word, held, wanted), which gives
+// what was there before, and TUFF_AS(T, x).
+extern const char* const kAtomicPrelude;
 // AMD's GPUs: cooperative matrices, as the lanes of each generation hold them.
 extern const char* const kMatrixPrelude;
 // As CDialect::attributes where there are workgroups.

@@ -514,6 +514,11 @@ void CKernel::emit_store(size_t i) {
   std::vector<bool> stored(static_cast<size_t>(count));  // with an instance before it
   for (int n = 0; n < count; ++n) {
     if (stored[n]) continue;
+    if (const auto* arg = std::get_if<ir::ReduceArg>(&u.arg)) {
+      TUFF_CHECK(!dialect_.simd, "kernel {}: an atomic store of SIMD lanes", k_.name);
+      combine(access(*to, mask, n), value(u.src(1).get(), mask, n), arg->op);
+      continue;
+    }
     const int between = interleaved_bit(*to, mask, n);
     if (between < 0) {
       store(access(*to, mask, n), value(u.src(1).get(), mask, n));
@@ -561,6 +566,22 @@ void CKernel::store_register(size_t i, const Node* reg) {
     line(fmt::format("{} = {};", to.base,
                      to.vector ? vector(v, reg->dtype) : scalar(v, reg->dtype)));
   }
+}
+
+// Of a dialect without SIMD lanes: of one element.
+void CKernel::combine(const CAccess& a, const CValue& v, Op op) {
+  const DType t = a.dtype();
+  const std::string condition = a.whole_gate() ? fmt::format("if ({}) ", a.gate->base) : "";
+  const std::string place = pointer(a), x = scalar(v, t);
+  if (op == Op::Add && t != DType::F32)
+    return line(fmt::format("{}TUFF_ATOMIC_ADD({}, {});", condition, place, x));
+  if (op == Op::Max && t != DType::F32)
+    return line(fmt::format("{}TUFF_ATOMIC_MAX({}, {});", condition, place, x));
+  if (op == Op::Add)
+    return line(fmt::format("{}TUFF_ATOMIC_ADD_F32({}, {});", condition, place, x));
+  const COperand operands[2] = {{"old", 1}, {x, 1}};
+  line(fmt::format("{}TUFF_EXCHANGE_UNTIL({}, {}, {});", condition, type_of(t), place,
+                   c_alu(dialect_, op, t, t, operands, 1)));
 }
 
 void CKernel::store(const CAccess& a, const CValue& v) {

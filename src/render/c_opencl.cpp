@@ -71,6 +71,13 @@ static inline u16 f16_of_f32(f32 f) {
   const u32 bits = a < 0x38800000u ? tiny : a < 0x47800000u ? normal : big;
   return (u16)(bits | (x >> 16 & 0x8000u)); }
 #endif
+#define TUFF_AS_f32 as_float
+#define TUFF_AS_i32 as_int
+#define TUFF_AS_u32 as_uint
+#define TUFF_AS(T, x) TUFF_AS_##T(x)
+#define TUFF_ATOMIC_ADD(place, x) atomic_add(place, x)
+#define TUFF_ATOMIC_MAX(place, x) atomic_max(place, x)
+#define TUFF_EXCHANGE(word, held, wanted) atomic_cmpxchg(word, held, wanted)
 static inline f32 f32_of_bf16(u16 h) {
   const u32 x = (u32)h << 16;
   return as_float((x & 0x7fffffffu) > 0x7f800000u ? x | 0x400000u : x); }
@@ -87,7 +94,7 @@ const CDialect& c_opencl() {
                             .workgroups = true,
                             .library = true,
                             .wide_suffix = "l",
-                            .prelude = std::string(kOpenclPrelude) + kSharedPrelude,
+                            .prelude = std::string(kOpenclPrelude) + kSharedPrelude + kAtomicPrelude,
                             .attributes = workgroup_attributes,
                             .identity = [](const Target& t) { return t.identity; }};
   return row;

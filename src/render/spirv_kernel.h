@@ -93,6 +93,7 @@ class SpirvKernel {
   Id joined(const std::vector<Id>& parts, const Run& run, DType t);
   void load_run(const ir::Node& index, const Run& run, bool branch, std::vector<SpirvValue>& out);
   void store_bits(size_t i, const std::vector<Id>& values);
+  void combine(size_t i, const std::vector<Id>& values);
   bool loads_alone(const ir::Node& index) const;
   Id begin_gate(const std::optional<Id>& gate);
   void end_gate(Id merge);

@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "ir/kernel_floor.h"
+#include "render/spirv_atomics.h"
 #include "render/spirv_kernel.h"
 
 namespace tuff::render {
@@ -339,6 +340,7 @@ void SpirvKernel::emit_store(size_t i) {
   for (int n = 0; n < space_.count(mask); ++n)
     values.push_back(id(chosen(source, mask, n), to->dtype));
   if (u.src_count == 3) return store_bits(i, values);
+  if (std::holds_alternative<ir::ReduceArg>(u.arg)) return combine(i, values);
   for (const Run& run : runs(accesses(*to, mask), *to, false)) store_run(*to, run, values);
 }
 
@@ -354,6 +356,20 @@ void SpirvKernel::store_bits(size_t i, const std::vector<Id>& values) {
     const Id others = m_.pure(spv::OpNot, type, {mask});
     m_.value(spv::OpAtomicAnd, type, {element, scope, relaxed, others});
     m_.value(spv::OpAtomicOr, type, {element, scope, relaxed, values[a.instance]});
+    end_gate(end);
+  }
+}
+
+void SpirvKernel::combine(size_t i, const std::vector<Id>& values) {
+  const Node &u = *k_.ops[i], &to = *without_after(u.src(0).get());
+  const Op op = u.get<ir::ReduceArg>().op;
+  SpirvAtomics atomics(m_, t_, ops_, target_.features);
+  for (const Access& a : accesses(to, k_.lanes[i])) {
+    const Id end = begin_gate(a.gate);
+    Id element = access_pointer(to, a.offset, a.least);
+    if (to.dtype != DType::U32 && atomics.takes_words(op, to.dtype))
+      element = wide_pointer(element, t_.memory(DType::U32));
+    atomics.combine(op, to.dtype, element, values[a.instance]);
     end_gate(end);
   }
 }

@@ -271,9 +271,20 @@ class Preparer {
   }
 
   UOp rewrite_scatter(const UOp& whole) {
+    if (const UOp atomic = combined_atomically(whole)) return atomic;
     if (!whole->device || steps_.skips(Step::Parts)) return whole;
     const UOp parts = scattered_in_parts(whole, target_of_(*whole->device));
     return parts ? parts : whole;
+  }
+
+  UOp combined_atomically(const UOp& u) const {
+    ScatterArg arg = u->get<ScatterArg>();
+    const bool is_free = steps_.any_order && u->device;
+    const int64_t places = element_count(u->shape);
+    if (!is_free || !is_combined_atomically(arg, u->dtype, places, target_of_(*u->device)))
+      return {};
+    arg.named = Named::Unordered;
+    return scatter(u->src(0), u->src(1), u->src(2), arg);
   }
 
   UOp rewrite_reduce(const Node* n, std::span<const UOp> src) {
@@ -282,7 +293,8 @@ class Preparer {
       return filled(reduce_identity(arg.op, n->dtype), n->shape);
     const UOp whole = with_src(UOp(n), src);
     if (whole->device && !steps_.skips(Step::ByIndex)) {
-      if (const UOp stored = scattered_sum(whole, target_of_(*whole->device))) return stored;
+      const UOp stored = scattered_sum(whole, target_of_(*whole->device), steps_.any_order);
+      if (stored) return stored;
     }
     if (const Node* inner = inner_sum(*n);
         inner && !steps_.skips(Step::OneSum) && used_once(n->src(0).get(), inner)) {

@@ -102,16 +102,32 @@ class Builder {
     const UOp memory = output_param(0);
     // What comes to places of others is not read.
     UOp stored = value(src[1], out_index_, owner ? gate : UOp());
-    if (arg.op != Op::Assign) {
+    const bool atomic = arg.named == Named::Unordered;
+    if (arg.op != Op::Assign && !atomic) {
       // Each iteration reads what the one before has stored, wherever the index comes from.
       const bool again = ordered && step->op == Op::Range;
       const UOp before = again ? make_after(memory, {step}) : memory;
       stored = alu(arg.op, {make_load(make_index(before, offset, gate)), stored});
     }
     const UOp target = make_index(memory, offset, gate);
-    kernel_.ast = drop_unused_arguments(sink({{make_end(make_store(target, stored), ranges)}}));
+    const UOp store = atomic ? combining_store(target, stored, arg.op, ranges)
+                             : make_store(target, stored);
+    kernel_.ast = drop_unused_arguments(sink({{make_end(store, ranges)}}));
     kernel_.ast = canonicalize(kernel_.ast);
     return std::move(kernel_);
+  }
+  // One that is combined as often as its loops run. Of those that it does not depend on a kernel may
+  // make one iteration: they go.
+  static UOp combining_store(const UOp& target, UOp value, Op op, std::vector<UOp>& ranges) {
+    UOp count = index_const(1);
+    std::erase_if(ranges, [&](const UOp& r) {
+      const bool varies = depends_on(target, r) || depends_on(value, r);
+      if (!varies) count = count * r->src(0);
+      return !varies;
+    });
+    if (op == Op::Add && !count->is_const_int(1))
+      value = alu(Op::Mul, {value, cast(count, value->dtype)});
+    return make(Op::Store, DType::Void, {target, value}, ReduceArg{op, {}});
   }
   UOp owner_loop(int64_t owners, std::vector<UOp>& ranges) {
     if (owners < 2) return {};

@@ -60,6 +60,15 @@ UOp scattered_in_parts(const UOp& u, const Target& target) {
   return alu(arg.op, {u->src(0), all});
 }
 
+bool is_combined_atomically(const ScatterArg& arg, DType t, int64_t places,
+                            const Target& target) {
+  constexpr int64_t kLeastPlaces = 1024;
+  const bool has_order = arg.named == Named::Any && (arg.op == Op::Add || arg.op == Op::Max);
+  const bool is_word = t == DType::F32 || t == DType::I32 || t == DType::U32;
+  return has_order && is_word && places >= kLeastPlaces && target.has_local &&
+         target.features.atomics;
+}
+
 std::vector<OrderedStep> ordered_steps(const Node& scatter, const Target& t) {
   const auto& arg = scatter.get<ScatterArg>();
   const Shape& value = scatter.src(1)->shape;

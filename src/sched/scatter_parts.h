@@ -19,6 +19,11 @@ inline constexpr int64_t kLeastRun = 256;
 // replaces elements, names none twice, or the target fills the device by itself.
 ir::UOp scattered_in_parts(const ir::UOp& scatter, const Target& target);
 
+// Whether what comes to one place of a Scatter may be combined by atomics: where a device has those,
+// for 32-bit words, and many places, which are rarely asked for by two invocations at once.
+bool is_combined_atomically(const ir::ScatterArg& arg, DType t, int64_t places,
+                            const Target& target);
+
 // The kernels that store by index: so many iterations in each as the device makes, so many owners
 // as fill it.
 std::vector<OrderedStep> ordered_steps(const ir::Node& scatter, const Target& target);

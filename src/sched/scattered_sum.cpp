@@ -6,6 +6,7 @@
 #include "base/contains.h"
 #include "ir/walk.h"
 #include "sched/index_map.h"
+#include "sched/scatter_parts.h"
 
 namespace tuff::sched {
 
@@ -110,30 +111,34 @@ UOp side_by_side(const UOp& x, const Node& sum, size_t axis) {
   return reshape(permute(shrink(x, first), order), shape);
 }
 
-bool is_worthwhile(const Node& sum, size_t axis, const Target& target) {
+bool is_worthwhile(const Node& sum, size_t axis, const Target& target, bool atomic) {
   const double places = double(element_count(sum.shape)),
                compared = double(element_count(sum.src(0)->shape));
   if (sum.shape[axis].max() < kLeastPlaces || compared < kLeastCompared) return false;
   // Each of a GPU's invocations goes through all that is summed, one for each place or for some.
-  return !target.has_local || places >= 4 * double(walkers(target));
+  return !target.has_local || atomic || places >= 4 * double(walkers(target));
 }
 
 }  // namespace
 
-UOp scattered_sum(const UOp& sum, const Target& target) {
+UOp scattered_sum(const UOp& sum, const Target& target, bool any_order) {
   const Node& chosen = *sum->src(0);
   const bool is_sum = sum->get<ReduceArg>().op == Op::Add && chosen.op == Op::Where &&
                       !is_symbolic(chosen.shape) && !chosen.src(0)->shape.empty() &&
                       is_zero(chosen.src(2).get());
   if (!is_sum) return {};
   const std::optional<Match> m = match(*sum, chosen);
-  if (!m || !is_worthwhile(*sum, m->axis, target)) return {};
+  if (!m) return {};
   const DType t = is_float(sum->dtype) ? accumulator(sum->dtype) : sum->dtype;
+  ScatterArg arg{Op::Add, int64_t(m->axis)};
+  if (any_order && is_combined_atomically(arg, t, element_count(sum->shape), target))
+    arg.named = Named::Unordered;
+  if (!is_worthwhile(*sum, m->axis, target, arg.named == Named::Unordered)) return {};
   const UOp value = cast(side_by_side(chosen.src(1), *sum, m->axis), t);
   const UOp zeros = expand(reshape(constant(Scalar::of_int(t, 0)), Shape(sum->shape.size(), Dim(1))),
                            sum->shape);
   const UOp index = side_by_side(m->index, *sum, m->axis);
-  return cast(scatter(zeros, value, index, {Op::Add, int64_t(m->axis)}), sum->dtype);
+  return cast(scatter(zeros, value, index, arg), sum->dtype);
 }
 
 }  // namespace tuff::sched

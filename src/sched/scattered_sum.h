@@ -18,8 +18,8 @@ inline int64_t walkers(const Target& t) {
 }
 
 // sum over k of where(index[k] == n, value[k, w], 0) as zeros (n, w), to which value[k, w] is added
-// at index[k], in the order of k; null where the sum is another one, or the target is better off
-// with it.
-ir::UOp scattered_sum(const ir::UOp& sum, const Target& target);
+// at index[k], in the order of k, or in any; null where the sum is another one, or the target is
+// better off with it.
+ir::UOp scattered_sum(const ir::UOp& sum, const Target& target, bool any_order);
 
 }  // namespace tuff::sched

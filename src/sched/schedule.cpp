@@ -44,12 +44,13 @@ ScheduleCache& cache() {
 void add_circumstances(GraphKey& key, const StepChoice& steps, const TargetOf& target_of) {
   key.tokens.push_back(steps.skipped);
   key.tokens.push_back(steps.random_seed);
+  key.tokens.push_back(steps.any_order);
   for (const std::string* d : key.devices) {
     const Target& t = target_of(*d);
     key.tokens.push_back(t.max_buffers);
     key.tokens.push_back(t.max_binding_bytes);
     key.tokens.push_back(t.max_loop_trips);
-    key.tokens.push_back(t.cores * 2 + t.has_local);
+    key.tokens.push_back(t.cores * 4 + t.has_local * 2 + t.features.atomics);
     key.tokens.push_back(t.vector_bytes);
     key.tokens.push_back(t.shared_bytes);
     key.tokens.push_back(t.l2_bytes);

@@ -28,6 +28,7 @@ struct StepChoice {
   uint32_t skipped = 0;      // bits by Step
   uint64_t random_seed = 0;  // of parts that are drawn instead of chosen; 0: they are chosen
   bool check_spec = ir::kChecksSpec;  // of the graph and of the kernels
+  bool any_order = false;  // what comes to one place may be combined in any order, by atomics
   bool skips(Step s) const { return skipped >> uint32_t(s) & 1; }
   void skip(std::string_view step) {  // nothing if there is no such step
     for (const Step s : kSteps)

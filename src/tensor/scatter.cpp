@@ -5,7 +5,9 @@
 #include <limits>
 
 #include "engine/device.h"
+#include "engine/program/compile_options.h"
 #include "ir/scalar_eval.h"
+#include "sched/scatter_parts.h"
 #include "tensor/impl.h"
 #include "tensor/indexed.h"
 #include "tensor/positions.h"
@@ -21,6 +23,9 @@ using detail::text;
 using detail::uop;
 using ir::Named;
 using ir::Op;
+
+void use_deterministic_algorithms(bool on) { engine::set_deterministic(on); }
+bool are_deterministic_algorithms_enabled() { return engine::is_deterministic(); }
 
 Tensor detail::scattered(const Tensor& target, const Tensor& value, const Tensor& index, int64_t d,
                          Op op, Named named) {
@@ -42,15 +47,19 @@ struct Put {
   Named named() const { return detail::same(index.size(d), 1) ? Named::Once : Named::Any; }
 };
 
-// Whether a GPU had better sort the index, which all that is behind the axis shares.
+// Whether a GPU had better sort the index, which all that is behind the axis shares. Where any order
+// will do it is not needed.
 bool is_sorted_first(const Put& p, Op op) {
   if (op == Op::Assign || p.d != 0 || !p.shared.defined()) return false;
   const Size n = p.shared.numel(), places = p.x.size(0), all = p.x.numel();
   if (!n.is_number() || !all.is_number() || all == 0) return false;
   const std::string device = p.x.device();
-  return detail::first_device(device) == device &&
-         detail::is_faster_sorted(engine::Device::get(device)->target(), n, places,
-                                  int64_t(all) / int64_t(places));
+  if (detail::first_device(device) != device) return false;
+  const Target& target = engine::Device::get(device)->target();
+  const DType t = is_float(p.x.dtype()) ? accumulator(p.x.dtype()) : p.x.dtype();
+  if (!engine::is_deterministic() && sched::is_combined_atomically({op, p.d}, t, all, target))
+    return false;
+  return detail::is_faster_sorted(target, n, places, int64_t(all) / int64_t(places));
 }
 
 Tensor combined(const Put& p, Op op) {

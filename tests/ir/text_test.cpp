@@ -41,6 +41,7 @@ TEST(Text, EveryKindOfArg) {
            Pairs{{0, 1}, {1, 3}, {0, 1}}),
       scatter(t, t, cast(t, DType::I32), {Op::Assign, 1}),
       scatter(t, t, cast(t, DType::I32), {Op::Max, 0, Named::Once}),
+      scatter(t, t, cast(t, DType::I32), {Op::Add, 0, Named::Unordered}),
       reduce(Op::Max, t, {1}),
       reduce(Op::Add, t, {0, 2}),
       n,

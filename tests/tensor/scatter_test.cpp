@@ -274,6 +274,137 @@ TEST_P(Scatter, SortedSegmentsOfRows) {
   EXPECT_EQ(all(true), all(false));
 }
 
+// What GPUs combine in any order, by atomics; others in order as ever.
+class AnyOrder : public Scatter {
+ protected:
+  AnyOrder() { use_deterministic_algorithms(false); }
+  ~AnyOrder() override { use_deterministic_algorithms(true); }
+  bool has_atomics() const {
+    const Target& t = engine::Device::get(GetParam())->target();
+    return t.has_local && t.features.atomics;
+  }
+  // Whether one kernel adds to memory that is there: else it would be a loop in order.
+  size_t kernels_of(Tensor& x) const {
+    const uint64_t before = engine::counters().kernels;
+    x.realize();
+    return engine::counters().kernels - before;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Devices, AnyOrder, testing::ValuesIn(devices()),
+                         [](const auto& info) { return named_by_device(info); });
+
+TEST_P(AnyOrder, CombinesAllThatComesToAPlace) {
+  EXPECT_FALSE(are_deterministic_algorithms_enabled());
+  const int64_t n = 5000, places = 1500;
+  Ints index = this->places(size_t(n), places);
+  for (size_t i = 0; i < 700; i++) index[i] = 3;  // at one place, more than a workgroup
+  index[900] = -1;  // the last one
+  for (const DType t : {DType::F32, DType::I32, DType::U32, DType::F16, DType::I16, DType::I64}) {
+    if (!test::computes(GetParam(), t)) continue;
+    Floats value = whole(size_t(n)), own = whole(size_t(places));
+    if (t == DType::U32)
+      for (float* v = value.data(); v != value.data() + n; v++) *v = std::abs(*v);
+    if (t == DType::U32)
+      for (float& v : own) v = std::abs(v);
+    const Tensor x = floats(own, {places}).cast(t), v = floats(value, {n}).cast(t);
+    const auto want = [&](auto f) {
+      Floats out = own;
+      for (size_t i = 0; i < index.size(); i++) {
+        float& y = out[size_t(index[i] < 0 ? index[i] + places : index[i])];
+        y = f(y, value[i]);
+      }
+      return out;
+    };
+    const auto values = [](const Tensor& y) { return y.cast(DType::F32).to_vector<float>(); };
+    const Tensor at = ints(index, {n});
+    EXPECT_EQ(values(x.scatter_add(0, at, v)), want(sum_of)) << name(t);
+    EXPECT_EQ(values(x.scatter_reduce(0, at, v, "amax")), want(largest_of)) << name(t);
+    EXPECT_EQ(values(x.scatter_reduce(0, at, v, "amin")), want(least_of)) << name(t);
+    Tensor memory = (x * 1).realize();
+    memory.scatter_add_(0, at, v);
+    EXPECT_EQ(values(memory), want(sum_of)) << name(t);
+  }
+}
+
+// A loop that neither place nor value looks at counts all the same.
+TEST_P(AnyOrder, CountsWhatIsTheSame) {
+  const int64_t n = 300, places = 40, beside = 30;
+  const Tensor x = Tensor::ones({places, beside}, on()).realize();
+  const Tensor one = ints({7}, {1}).realize(), two = floats({2}, {1}).realize();
+  Floats want(size_t(places * beside), 1.0f);
+  for (int64_t i = 0; i < beside; i++) want[size_t(7 * beside + i)] += 2.0f * float(n);
+  const Tensor value = two.reshape({1, 1}).expand({n, beside});
+  EXPECT_EQ(x.index_add(0, one.expand({n}), value).to_vector<float>(), want);
+  EXPECT_EQ(x.index_add(0, Tensor::full({n}, 7, on(DType::I32)), value).to_vector<float>(), want);
+  const Floats most = x.index_reduce(0, one.expand({n}), value, "amax").to_vector<float>();
+  EXPECT_EQ(most[size_t(7 * beside)], 2.0f);
+  EXPECT_EQ(most[0], 1.0f);
+}
+
+TEST_P(AnyOrder, NotANumberStays) {
+  const int64_t places = 1200;
+  Floats own(size_t(places), 0.0f);
+  own[1] = NAN, own[2] = -INFINITY, own[3] = -0.0f;
+  const Tensor x = floats(own, {places}), at = ints({0, 1, 2, 3, 4, 4}, {6});
+  const Tensor v = floats({NAN, 5, -7, 0, INFINITY, -INFINITY}, {6});
+  const Floats most = x.scatter_reduce(0, at, v, "amax").to_vector<float>();
+  EXPECT_TRUE(std::isnan(most[0]) && std::isnan(most[1]));
+  EXPECT_EQ(most[2], -7.0f);
+  EXPECT_EQ(most[4], INFINITY);
+  const Floats sum = x.scatter_add(0, at, v).to_vector<float>();
+  EXPECT_TRUE(std::isnan(sum[0]) && std::isnan(sum[1]) && std::isnan(sum[4]));
+  EXPECT_EQ(sum[2], -INFINITY);
+}
+
+// Gradients of what is picked are stored by index where sums were walked before.
+TEST_P(AnyOrder, GradientsOfWhatIsPicked) {
+  const int64_t rows = 300, beside = 24, n = 400;
+  const Tensor at = ints(places(size_t(n), rows), {n});
+  const Floats values = whole(size_t(rows * beside)), scale = whole(size_t(n * beside));
+  const auto gradient = [&] {
+    const Tensor w = floats(values, {rows, beside}).realize();
+    Tensor g = (Tensor::embedding(w, at) * floats(scale, {n, beside})).sum().gradient({w})[0];
+    return g.to_vector<float>();
+  };
+  const Floats any = gradient();
+  use_deterministic_algorithms(true);
+  EXPECT_EQ(any, gradient());
+}
+
+TEST_P(AnyOrder, IsOneKernelOverAllOfALongIndex) {
+  const int64_t n = 140'000, places = 5'000;
+  const Tensor at = ints(this->places(size_t(n), places), {n}).realize();
+  const Floats value = whole(size_t(n));
+  const Tensor v = floats(value, {n}).realize();
+  Tensor x = Tensor::ones({places}, on());
+  x.realize();
+  x.index_add_(0, at, v);
+  const size_t kernels = kernels_of(x);
+  EXPECT_TRUE(!has_atomics() || kernels == 1) << kernels;
+  use_deterministic_algorithms(true);
+  Tensor y = Tensor::ones({places}, on());
+  y.realize();
+  y.index_add_(0, at, v);
+  EXPECT_TRUE(!has_atomics() || kernels_of(y) > 1);
+  EXPECT_EQ(x.to_vector<float>(), y.to_vector<float>());
+}
+
+// Recorded as it was decided, and added once by each replay.
+TEST_P(AnyOrder, Replays) {
+  const int64_t n = 3000, places = 1100;
+  const Tensor at = ints(this->places(size_t(n), places), {n}).realize();
+  Tensor x = Tensor::zeros({places}, on());
+  x.realize();
+  Jit add([&](const std::vector<Tensor>& in) {
+    x.index_add_(0, in[0], Tensor::ones({n}, on()));
+    return std::vector<Tensor>{x};
+  });
+  for (int i = 0; i < 5; i++) add({at});
+  Floats want(size_t(places), 0.0f);
+  for (const int32_t i : at.to_vector<int32_t>()) want[size_t(i)] += 5;
+  EXPECT_EQ(x.to_vector<float>(), want);
+}
+
 // Of so long an index GPUs sort, and others walk.
 TEST_P(Scatter, LongIndices) {
   Target gpu;

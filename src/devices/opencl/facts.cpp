@@ -274,7 +274,7 @@ Target target_of(const Facts& f) {
   TargetFeatures& features = t.features;
   features.i8 = features.i16 = features.i64 = true;
   features.storage8 = features.storage16 = true;
-  features.f16_casts = features.u32_to_f32 = true;
+  features.f16_casts = features.u32_to_f32 = features.atomics = true;
   features.f64 = f.f64 != 0;
   features.f16 = f.has_f16();
   features.device_address = f.tier != MemoryTier::Buffers;

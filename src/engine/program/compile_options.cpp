@@ -1,6 +1,7 @@
 #include "engine/program/compile_options.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/check.h"
 #include "base/env.h"
@@ -27,6 +28,8 @@ bool is_pass(const std::string& word) {
   fail<InvalidArgument>("TUFF_SKIP: '{}' is not {}{}", word, fmt::join(known, ", "),
                         did_you_mean(word, known));
 }
+
+std::atomic<bool> deterministic{true};
 
 struct Options {
   kernel::LowerOptions lower;
@@ -69,6 +72,12 @@ bool checking_bounds() {
   return on;
 }
 const kernel::LowerOptions& lower_options() { return options().lower; }
-const sched::StepChoice& schedule_steps() { return options().steps; }
+sched::StepChoice schedule_steps() {
+  sched::StepChoice out = options().steps;
+  out.any_order = !is_deterministic();
+  return out;
+}
+void set_deterministic(bool on) { deterministic.store(on, std::memory_order_relaxed); }
+bool is_deterministic() { return deterministic.load(std::memory_order_relaxed); }
 
 }  // namespace tuff::engine

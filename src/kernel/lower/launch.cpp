@@ -270,7 +270,9 @@ void pass_launch(Lowering& l) {
       if (have & shared) missing &= ~shared;  // one coordinate, several ranges
       const UOp store = with_src(old, src), gate = once_gate(missing, deps, c);
       if (!gate) return store;
-      return make_store(with_gate(store->src(0), gate), gate_loads(store->src(1), stored, gate));
+      return make(Op::Store, DType::Void,
+                  {with_gate(store->src(0), gate), gate_loads(store->src(1), stored, gate)},
+                  store->arg);
     }
     if (!is_alu(old->op) || old->op == Op::Cast || old->op == Op::Bitcast) return {};
     return alu(old->op, src, old->arg);

@@ -348,7 +348,8 @@ class Builder {
         const UOp& place = old->src(0)->src(0);
         if (in_slab(place)) continue;  // it has room for them, and no reduction of it reads them
         if (b.gates && walks(place->src(1), size_t(a))) continue;
-        out[0] = make_store(with_gate(out[0]->src(0), b.valid), out[0]->src(1));
+        out[0] = make(Op::Store, DType::Void,
+                      {with_gate(out[0]->src(0), b.valid), out[0]->src(1)}, out[0]->arg);
       } else {
         out[0] = identity_unless(old, a, out[0]);
       }

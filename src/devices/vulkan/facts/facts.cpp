@@ -225,6 +225,7 @@ FeatureChain::FeatureChain(uint32_t version, const std::vector<std::string>& ext
   if (offered(kMemoryModel, version, extensions)) link(chain, memory_model);
   if (contains(extensions, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME)) link(chain, matrices);
   if (contains(extensions, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME)) link(chain, bfloat16);
+  if (contains(extensions, VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME)) link(chain, atomic_float);
   if (contains(extensions, VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME))
     link(chain, executables);
   base.pNext = chain;
@@ -330,6 +331,8 @@ std::vector<const char*> extensions_to_enable(const Facts& f) {
   if (f.caps.bfloat16Matrix) names.push_back(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME);
   if (f.caps.hostMemory) names.push_back(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
   if (f.caps.memoryFd) names.push_back(VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
+  if (f.caps.shaderBufferFloat32AtomicAdd)
+    names.push_back(VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME);
   if (f.caps.pipelineExecutableInfo)
     names.push_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
   if (f.caps.calibratedTimestamps) names.push_back(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME);
