@@ -314,7 +314,7 @@ class Workgroup {
     const std::span<std::byte> p = place(to, inv, at, true);
     if (p.empty()) return;
     if (const auto* combined = std::get_if<ReduceArg>(&s.node->arg)) {
-      const Scalar pair[2] = {load_scalar(v.dtype, p.data()), v};
+      const Scalar pair[2] = {load_scalar(v.dtype, p.data()), v};  // of a word, its float
       return store_scalar(eval_scalar(combined->op, v.dtype, pair), p.data());
     }
     if (s.src.size() < 3) return store_scalar(v, p.data());

@@ -167,8 +167,11 @@ const char* combined_fault(const Node& n, const ReduceArg& arg) {
   if (!arg.axes.empty() || (arg.op != Op::Add && arg.op != Op::Max))
     return "an atomic Store adds or takes the larger";
   const DType t = n.src(0)->dtype;
-  const bool is_word = t == DType::F32 || t == DType::I32 || t == DType::U32;
-  return is_word && n.src(1)->dtype == t ? nullptr : "an atomic Store combines 32-bit words of one dtype";
+  const DType x = n.src(1)->dtype;
+  const bool is_word = t == DType::I32 || t == DType::U32 || t == DType::F32;
+  return is_word && (x == t || (t == DType::U32 && x == DType::F32))
+             ? nullptr
+             : "an atomic Store combines 32-bit words of one dtype, or a float with its word";
 }
 
 const char* memory_fault(const Node& n) {

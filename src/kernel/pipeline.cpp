@@ -48,6 +48,7 @@ constexpr Pass kPasses[] = {
     {"decompose", pass_decompose, true},
     {"lost-lanes", pass_lost_lanes, true},
     {"wide-integers", pass_wide_integers, true},
+    {"atomic-words", pass_atomic_words, true},
     {"word-storage", pass_word_storage, true},
     {"index-order", pass_index_order, false},
     {"index-type", pass_index_type, true},

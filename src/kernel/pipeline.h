@@ -71,6 +71,7 @@ void pass_bounds(Lowering& l);        // checks of offsets, where they are asked
 void pass_decompose(Lowering& l);   // what the Target lacks, and what no instruction means exactly
 void pass_lost_lanes(Lowering& l);  // folds over lanes that a decomposition made needless
 void pass_wide_integers(Lowering& l);  // int64 as two words
+void pass_atomic_words(Lowering& l);   // floats combined by compare-exchange, as words
 void pass_word_storage(Lowering& l);   // 8- and 16-bit elements inside words
 void pass_index_order(Lowering& l);    // offsets: loop-invariant terms first, lanes last
 void pass_index_type(Lowering& l);     // Index -> I32 or I64

@@ -56,7 +56,6 @@ TUFF_OPAQUE(u32) TUFF_OPAQUE(u64)
 #endif
 #define TUFF_ATOMIC_ADD(place, x) \
   TUFF_ATOMIC(fetch_add)(place, x, __ATOMIC_RELAXED TUFF_DEVICE_SCOPE)
-#define TUFF_ATOMIC_ADD_F32 TUFF_ATOMIC_ADD
 #define TUFF_ATOMIC_MAX(place, x) \
   TUFF_ATOMIC(fetch_max)(place, x, __ATOMIC_RELAXED TUFF_DEVICE_SCOPE)
 static inline u32 TUFF_EXCHANGE(TUFF_GLOBAL u32* word, u32 held, u32 wanted) {

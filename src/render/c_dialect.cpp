@@ -29,7 +29,7 @@ static inline f32 f32_odd_of_f64(f64 d) { /* rounds to odd, so that a second rou
 
 // RESULT is of `old`. Until no other work-item has changed the element since it was read.
 const char* const kAtomicPrelude = R"c(#define TUFF_EXCHANGE_UNTIL(T, place, RESULT) do { \
-  TUFF_GLOBAL u32* const word = (TUFF_GLOBAL u32*)(place); \
+  TUFF_GLOBAL u32* const word = place; \
   u32 seen = *(volatile TUFF_GLOBAL u32*)word, held; \
   do { \
     held = seen; \
@@ -37,9 +37,6 @@ const char* const kAtomicPrelude = R"c(#define TUFF_EXCHANGE_UNTIL(T, place, RES
     const T result = RESULT; \
     seen = TUFF_EXCHANGE(word, held, TUFF_AS(u32, result)); \
   } while (seen != held); } while (0)
-#ifndef TUFF_ATOMIC_ADD_F32
-#define TUFF_ATOMIC_ADD_F32(place, x) TUFF_EXCHANGE_UNTIL(f32, place, old + (x))
-#endif
 )c";
 
 std::string workgroup_attributes(const kernel::LinearKernel& k, const Target&) {

@@ -83,7 +83,7 @@ class CKernel {
   bool is_gathered(const CAccess& a) const;
   CValue load_gathered(const CAccess& a);
   void store(const CAccess& a, const CValue& v);
-  void combine(const CAccess& a, const CValue& v, ir::Op op);
+  void combine(const CAccess& a, const CValue& v, ir::Op op, DType t);
   void store_strided(const CAccess& a, const CValue& v);
   bool is_strided(const CAccess& a) const;
   std::string every_nth_of_vector(int v, int n, const CAccess& a);

@@ -516,7 +516,7 @@ void CKernel::emit_store(size_t i) {
     if (stored[n]) continue;
     if (const auto* arg = std::get_if<ir::ReduceArg>(&u.arg)) {
       TUFF_CHECK(!dialect_.simd, "kernel {}: an atomic store of SIMD lanes", k_.name);
-      combine(access(*to, mask, n), value(u.src(1).get(), mask, n), arg->op);
+      combine(access(*to, mask, n), value(u.src(1).get(), mask, n), arg->op, u.src(1)->dtype);
       continue;
     }
     const int between = interleaved_bit(*to, mask, n);
@@ -568,17 +568,14 @@ void CKernel::store_register(size_t i, const Node* reg) {
   }
 }
 
-// Of a dialect without SIMD lanes: of one element.
-void CKernel::combine(const CAccess& a, const CValue& v, Op op) {
-  const DType t = a.dtype();
+// Of a dialect without SIMD lanes: one element, or the word of a float.
+void CKernel::combine(const CAccess& a, const CValue& v, Op op, DType t) {
   const std::string condition = a.whole_gate() ? fmt::format("if ({}) ", a.gate->base) : "";
   const std::string place = pointer(a), x = scalar(v, t);
-  if (op == Op::Add && t != DType::F32)
-    return line(fmt::format("{}TUFF_ATOMIC_ADD({}, {});", condition, place, x));
-  if (op == Op::Max && t != DType::F32)
-    return line(fmt::format("{}TUFF_ATOMIC_MAX({}, {});", condition, place, x));
-  if (op == Op::Add)
-    return line(fmt::format("{}TUFF_ATOMIC_ADD_F32({}, {});", condition, place, x));
+  if (t == a.dtype()) {
+    const char* what = op == Op::Add ? "ADD" : "MAX";
+    return line(fmt::format("{}TUFF_ATOMIC_{}({}, {});", condition, what, place, x));
+  }
   const COperand operands[2] = {{"old", 1}, {x, 1}};
   line(fmt::format("{}TUFF_EXCHANGE_UNTIL({}, {}, {});", condition, type_of(t), place,
                    c_alu(dialect_, op, t, t, operands, 1)));

@@ -2,28 +2,24 @@
 
 #include <spirv/unified1/spirv.hpp>
 
+#include "base/check.h"
+
 namespace tuff::render {
 
 using ir::Op;
 
-uint32_t SpirvAtomics::instruction(Op op, DType t) const {
-  if (t == DType::F32) return op == Op::Add && f_.atomic_f32_add ? spv::OpAtomicFAddEXT : 0;
-  if (op == Op::Add) return spv::OpAtomicIAdd;
-  if (op == Op::Max) return t == DType::I32 ? spv::OpAtomicSMax : spv::OpAtomicUMax;
-  return 0;
-}
-
-bool SpirvAtomics::takes_words(Op op, DType t) const { return instruction(op, t) == 0; }
-
 // Nothing else of the kernel reads what is combined: the operation orders nothing.
-void SpirvAtomics::combine(Op op, DType t, Id element, Id x) {
-  const uint32_t native = instruction(op, t);
-  if (!native) return exchange(op, t, element, x);
-  if (native == spv::OpAtomicFAddEXT) {
+void SpirvAtomics::combine(Op op, DType t, DType held, Id element, Id x) {
+  if (t != held) return exchange(op, t, element, x);
+  uint32_t instruction = t == DType::I32 ? spv::OpAtomicSMax : spv::OpAtomicUMax;
+  if (op == Op::Add) instruction = spv::OpAtomicIAdd;
+  if (t == DType::F32) {
+    TUFF_CHECK(op == Op::Add, "an atomic maximum of floats that are no words");
+    instruction = spv::OpAtomicFAddEXT;
     m_.extension("SPV_EXT_shader_atomic_float_add");
     m_.capability(spv::CapabilityAtomicFloat32AddEXT);
   }
-  m_.value(native, t_.type(t),
+  m_.value(instruction, t_.type(t),
            {element, t_.word(spv::ScopeDevice), t_.word(spv::MemorySemanticsMaskNone), x});
 }
 
@@ -31,9 +27,7 @@ void SpirvAtomics::combine(Op op, DType t, Id element, Id x) {
 void SpirvAtomics::exchange(Op op, DType t, Id element, Id x) {
   const Id word = t_.type(DType::U32);
   const Id scope = t_.word(spv::ScopeDevice), relaxed = t_.word(spv::MemorySemanticsMaskNone);
-  const auto as = [&](Id v, Id type) {
-    return t == DType::U32 ? v : m_.value(spv::OpBitcast, type, {v});
-  };
+  const auto as = [&](Id v, Id type) { return m_.value(spv::OpBitcast, type, {v}); };
   const Id first = m_.value(spv::OpAtomicLoad, word, {element, scope, relaxed});
   const Id before = m_.block(), header = m_.fresh(), body = m_.fresh(), next = m_.fresh(),
            merge = m_.fresh(), old = m_.fresh(), seen = m_.fresh();

@@ -338,7 +338,7 @@ void SpirvKernel::emit_store(size_t i) {
   }
   std::vector<Id> values;
   for (int n = 0; n < space_.count(mask); ++n)
-    values.push_back(id(chosen(source, mask, n), to->dtype));
+    values.push_back(id(chosen(source, mask, n), source->dtype));
   if (u.src_count == 3) return store_bits(i, values);
   if (std::holds_alternative<ir::ReduceArg>(u.arg)) return combine(i, values);
   for (const Run& run : runs(accesses(*to, mask), *to, false)) store_run(*to, run, values);
@@ -363,13 +363,11 @@ void SpirvKernel::store_bits(size_t i, const std::vector<Id>& values) {
 void SpirvKernel::combine(size_t i, const std::vector<Id>& values) {
   const Node &u = *k_.ops[i], &to = *without_after(u.src(0).get());
   const Op op = u.get<ir::ReduceArg>().op;
-  SpirvAtomics atomics(m_, t_, ops_, target_.features);
+  SpirvAtomics atomics(m_, t_, ops_);
   for (const Access& a : accesses(to, k_.lanes[i])) {
     const Id end = begin_gate(a.gate);
-    Id element = access_pointer(to, a.offset, a.least);
-    if (to.dtype != DType::U32 && atomics.takes_words(op, to.dtype))
-      element = wide_pointer(element, t_.memory(DType::U32));
-    atomics.combine(op, to.dtype, element, values[a.instance]);
+    const Id element = access_pointer(to, a.offset, a.least);
+    atomics.combine(op, u.src(1)->dtype, to.dtype, element, values[a.instance]);
     end_gate(end);
   }
 }

@@ -166,7 +166,7 @@ std::vector<Illegal> illegal_graphs() {
        make(Op::Store, DType::Void, {index(shared(), at), f32(1)}, ReduceArg{Op::Add, {}})},
       {"an atomic Store adds or takes the larger", kFloorKernel,
        make(Op::Store, DType::Void, {index(memory(), at), f32(1)}, ReduceArg{Op::Mul, {}})},
-      {"an atomic Store combines 32-bit words of one dtype", kFloorKernel,
+      {"an atomic Store combines 32-bit words of one dtype, or a float with its word", kFloorKernel,
        make(Op::Store, DType::Void, {index(memory(), at), u32(1)}, ReduceArg{Op::Add, {}})},
       {"Store's value has another dtype than its place", kFloorKernel,
        store(index(memory(), at), half)},

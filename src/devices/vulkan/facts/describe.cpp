@@ -25,7 +25,7 @@ TargetFeatures make_features(const Caps& c) {
   f.storage8 = c.storageBuffer8BitAccess;
   f.storage16 = c.storageBuffer16BitAccess;
   f.device_address = c.bufferDeviceAddress;
-  f.atomics = c.bufferDeviceAddress;  // f32 by compare-exchange of its word
+  f.atomics = true;
   f.atomic_f32_add = c.shaderBufferFloat32AtomicAdd;
   f.subgroup_arithmetic = c.subgroupArithmetic;
   f.subgroup_shuffle = c.subgroupShuffle;
