@@ -7,6 +7,7 @@
 #include "tensor/impl.h"
 #include "tensor/indexed.h"
 #include "tensor/positions.h"
+#include "tensor/scatter_segments.h"
 #include "tensor/view_link.h"
 
 namespace tuff {
@@ -98,7 +99,9 @@ namespace {
 Tensor picked(const Tensor& x, const std::vector<Tensor>& at, int64_t first) {
   const detail::Places p = detail::places_of(x, at, first);
   const Tensor hit = hits(p.linear.reshape({p.count}), p.extent).reshape({1, p.count, p.extent, 1});
-  const Tensor flat = detail::pick(hit, x.reshape({p.before, 1, p.extent, p.after}), {2});
+  Tensor flat = detail::pick(hit, x.reshape({p.before, 1, p.extent, p.after}), {2});
+  if (detail::same(p.before, 1))
+    flat = detail::picked_rows(flat, x.reshape({p.extent, p.after}), p.linear.reshape({p.count}));
   return flat.reshape(p.sizes);
 }
 
@@ -227,7 +230,8 @@ Tensor detail::rows_at(const Tensor& x, int64_t d, const Tensor& index) {
   Sizes along(size_t(x.dim() + 1), 1);
   along[size_t(d)] = index.numel();
   along[size_t(d) + 1] = x.size(d);
-  return pick(hits(at, x.size(d)).reshape(along), x.unsqueeze(d), {d + 1});
+  const Tensor rows = pick(hits(at, x.size(d)).reshape(along), x.unsqueeze(d), {d + 1});
+  return d == 0 ? picked_rows(rows, x, at) : rows;
 }
 
 Tensor Tensor::one_hot(int64_t classes) const {
@@ -252,6 +256,7 @@ Tensor Tensor::gather(int64_t d, const Tensor& index) const {
     parts.emplace_back(0, i == d ? size(i) : index.size(i));
   }
   detail::require_inside(detail::on_axis("gather", size(d), true), index);
+  if (dim() == 1) return detail::rows_at(*this, 0, detail::from_start(index, size(0)));
   // (..., index axis, ..., source axis): the source axis is chosen by comparison and summed away.
   const Tensor moved = shrink(parts).unsqueeze(-1).transpose(d, -1);
   return detail::pick(hits(detail::from_start(index, size(d)), size(d)), moved, {-1});
@@ -264,8 +269,9 @@ Tensor Tensor::embedding(const Tensor& weight, const Tensor& index) {
   detail::require_same_device("embedding", weight, index);
   detail::require_inside(detail::on_axis("embedding", weight.size(0)), index);
   const detail::NoViews computing;
-  const Tensor hit = hits(index, weight.size(0));        // (..., V)
-  return detail::pick(hit.unsqueeze(-1), weight, {-2});  // (..., V, C) -> (..., C)
+  const Tensor hit = hits(index, weight.size(0));                     // (..., V)
+  const Tensor rows = detail::pick(hit.unsqueeze(-1), weight, {-2});  // (..., V, C) -> (..., C)
+  return detail::picked_rows(rows, weight, index.reshape({index.numel()}));
 }
 
 namespace {

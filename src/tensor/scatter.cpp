@@ -4,15 +4,12 @@
 
 #include <limits>
 
-#include "engine/device.h"
 #include "engine/program/compile_options.h"
 #include "ir/scalar_eval.h"
-#include "sched/scatter_parts.h"
 #include "tensor/impl.h"
 #include "tensor/indexed.h"
 #include "tensor/positions.h"
 #include "tensor/scatter_segments.h"
-#include "tensor/shards.h"
 #include "tensor/view_link.h"
 
 namespace tuff {
@@ -47,19 +44,10 @@ struct Put {
   Named named() const { return detail::same(index.size(d), 1) ? Named::Once : Named::Any; }
 };
 
-// Whether a GPU had better sort the index, which all that is behind the axis shares. Where any order
-// will do it is not needed.
+// Where all that is behind the axis shares the index.
 bool is_sorted_first(const Put& p, Op op) {
-  if (op == Op::Assign || p.d != 0 || !p.shared.defined()) return false;
-  const Size n = p.shared.numel(), places = p.x.size(0), all = p.x.numel();
-  if (!n.is_number() || !all.is_number() || all == 0) return false;
-  const std::string device = p.x.device();
-  if (detail::first_device(device) != device) return false;
-  const Target& target = engine::Device::get(device)->target();
-  const DType t = is_float(p.x.dtype()) ? accumulator(p.x.dtype()) : p.x.dtype();
-  if (!engine::is_deterministic() && sched::is_combined_atomically({op, p.d}, t, all, target))
-    return false;
-  return detail::is_faster_sorted(target, n, places, int64_t(all) / int64_t(places));
+  return op != Op::Assign && p.d == 0 && p.shared.defined() &&
+         detail::is_sorted_first(p.x, p.shared.numel());
 }
 
 Tensor combined(const Put& p, Op op) {

@@ -7,13 +7,17 @@
 #include <bit>
 
 #include "base/arith.h"
+#include "engine/device.h"
+#include "engine/program/compile_options.h"
 #include "ir/gradient_rows.h"
 #include "ir/scalar_eval.h"
+#include "sched/scatter_parts.h"
 #include "sched/scattered_sum.h"
 #include "tensor/closed_form.h"
 #include "tensor/indexed.h"
 #include "tensor/order.h"
 #include "tensor/scatter.h"
+#include "tensor/shards.h"
 #include "tensor/view_link.h"
 
 namespace tuff {
@@ -130,6 +134,39 @@ bool detail::is_faster_sorted(const Target& target, int64_t n, int64_t places, i
   const int64_t runs =
       std::max<int64_t>(std::min(n / places, sched::walkers(target) / beside), 1);
   return n / runs * kStep > n + n * beside / kBlock + kLaunches;
+}
+
+bool detail::is_sorted_first(const Tensor& x, const Size& n) {
+  const Size places = x.size(0), all = x.numel();
+  if (!n.is_number() || !all.is_number() || all == 0) return false;
+  const std::string device = x.device();
+  if (first_device(device) != device) return false;
+  const Target& target = engine::Device::get(device)->target();
+  const DType t = is_float(x.dtype()) ? accumulator(x.dtype()) : x.dtype();
+  if (!engine::is_deterministic() && sched::is_combined_atomically({Op::Add, 0}, t, all, target))
+    return false;
+  return is_faster_sorted(target, n, places, int64_t(all) / int64_t(places));
+}
+
+namespace {
+
+// Sources (picked, x, index).
+std::vector<UOp> row_of_picked(const UOp& u, const UOp& gradient) {
+  const Tensor x = detail::tensor_of(u->src(1), u), index = detail::tensor_of(u->src(2), u),
+               g = detail::tensor_of(gradient, u);
+  const Size n = index.size(0), places = x.size(0);
+  const Tensor into = x.full_like(0).reshape({1, places, -1});
+  return detail::gradients_of_sources(
+      {detail::scattered_sorted(into, g.reshape({1, n, into.size(2)}), index.reshape({1, n}), Op::Add)
+           .reshape(x.sizes())});
+}
+constexpr ir::GradientRule kPickedRows{"picked_rows", row_of_picked};
+
+}  // namespace
+
+Tensor detail::picked_rows(const Tensor& picked, const Tensor& x, const Tensor& index) {
+  if (!is_float(x.dtype()) || !is_sorted_first(x, index.size(0))) return picked;
+  return ruled(picked, {x, index}, kPickedRows);
 }
 
 Tensor detail::scattered_sorted(const Tensor& target, const Tensor& value, const Tensor& index,

@@ -17,4 +17,12 @@ bool is_faster_sorted(const Target& target, int64_t n, int64_t places, int64_t b
 // as a tree, the same for every run of a program.
 Tensor scattered_sorted(const Tensor& target, const Tensor& value, const Tensor& index, ir::Op op);
 
+// Whether a device had better sort an index before what it names is combined in rows of x (axis 0),
+// of its own dtype; where any order will do, atomics are faster.
+bool is_sorted_first(const Tensor& x, const Size& n);
+
+// Rows of x (axis 0) that an index (n), from the start, has picked, -1 nothing: with a gradient that
+// is summed in sorted order where that is faster.
+Tensor picked_rows(const Tensor& picked, const Tensor& x, const Tensor& index);
+
 }  // namespace tuff::detail

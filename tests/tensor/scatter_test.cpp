@@ -274,6 +274,35 @@ TEST_P(Scatter, SortedSegmentsOfRows) {
   EXPECT_EQ(all(true), all(false));
 }
 
+// Gradients of long picks are summed in sorted order on GPUs, in the same for every run.
+TEST_P(Scatter, GradientsOfLongPicks) {
+  const int64_t n = 140'000, rows = 5'000;
+  Ints index = places(size_t(n), rows);
+  index[5] = -2;
+  const Floats scale = whole(size_t(n));
+  Floats want(size_t(rows), 0.0f);
+  for (size_t i = 0; i < index.size(); i++)
+    want[size_t(index[i] < 0 ? index[i] + rows : index[i])] += scale[i];
+  const Tensor at = ints(index, {n}), s = floats(scale, {n});
+  const auto gradient = [&](const auto& pick) {
+    Tensor x = Tensor::ones({rows}, on());
+    x.realize();
+    return (pick(x) * s).sum().gradient({x})[0].template to_vector<float>();
+  };
+  EXPECT_EQ(gradient([&](const Tensor& x) { return x.gather(0, at); }), want);
+  EXPECT_EQ(gradient([&](const Tensor& x) { return x.index_select(0, at); }), want);
+  EXPECT_EQ(gradient([&](const Tensor& x) { return x.index({at}); }), want);
+  EXPECT_EQ(gradient([&](const Tensor& x) { return x.take(at.reshape({2, n / 2})).reshape({n}); }),
+            want);
+  index[5] = 0;  // no negative numbers in an embedding
+  want[size_t(rows - 2)] -= scale[5];
+  want[0] += scale[5];
+  EXPECT_EQ(gradient([&](const Tensor& x) {
+              return Tensor::embedding(x.reshape({rows, 1}), ints(index, {n / 4, 4})).reshape({n});
+            }),
+            want);
+}
+
 // What GPUs combine in any order, by atomics; others in order as ever.
 class AnyOrder : public Scatter {
  protected:
