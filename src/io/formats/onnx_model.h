@@ -43,7 +43,8 @@ enum class ElementType : int32_t {
   Uint2,
   Int2,
 };
-std::string name(ElementType t);  // "FLOAT", "INT64", "type 99"
+std::string name(ElementType t);     // "FLOAT", "INT64", "type 99"
+uint64_t size_bits(ElementType t);  // of an element; 0: strings, and numbers that are not listed
 
 // Contents that lie in a file: the model's own where `location` is empty, else one beside it, named
 // relative to the model's folder.
