@@ -22,8 +22,10 @@ MessageBuilder sparse(const std::string& name) {
       .packed(3, {3, 4});
 }
 MessageBuilder inner_graph() {
-  return MessageBuilder().text(2, "inner").message(1, onnx_node("Neg", {"x"}, {"inner_y"})).message(
-      12, onnx_value("inner_y", kFloat, {}));
+  return MessageBuilder()
+      .text(2, "inner")
+      .message(1, onnx_node("Neg", {"x"}, {"inner_y"}))
+      .message(12, onnx_value("inner_y", kFloat, {}));
 }
 
 // A node with attributes of every kind.
@@ -43,8 +45,9 @@ MessageBuilder attributes_node() {
   n.message(5, attribute("sparse", 11).message(22, sparse("a")));
   n.message(5, attribute("sparse list", 12).message(23, sparse("b")).message(23, sparse("c")));
   n.message(5, attribute("type", 13).message(14, MessageBuilder().message(1, tensor_type(kFloat))));
-  n.message(5, attribute("types", 14).message(15, MessageBuilder().message(8, tensor_type(kFloat))));
-  n.message(5, attribute("zero", 2));                        // as writers of proto3 leave it
+  n.message(5,
+            attribute("types", 14).message(15, MessageBuilder().message(8, tensor_type(kFloat))));
+  n.message(5, attribute("zero", 2));                          // as writers of proto3 leave it
   n.message(5, MessageBuilder().text(1, "old").number(3, 1));  // as it was before the kind
   n.message(5, attribute("empty", 7));
   return n;
@@ -60,7 +63,8 @@ MessageBuilder external(const std::string& location) {
 }
 
 void add_initializers(MessageBuilder& g) {
-  g.message(5, onnx_tensor("raw", kFloat, {2}).text(9, std::string_view("\0\0\x80\x3f\0\0\0\xc0", 8)));
+  g.message(5,
+            onnx_tensor("raw", kFloat, {2}).text(9, std::string_view("\0\0\x80\x3f\0\0\0\xc0", 8)));
   g.message(5, onnx_tensor("floats", kFloat, {2}).packed_fixed<float>(4, {1, -2}));
   g.message(5, onnx_tensor("unpacked", kFloat, {2}).fixed32(4, 1).fixed32(4, -2));
   g.message(5, onnx_tensor("complex64", 14, {1}).packed_fixed<float>(4, {1, -2}));
@@ -97,7 +101,10 @@ void add_values(MessageBuilder& g) {
                                    .message(1, MessageBuilder().text(3, "DATA_CHANNEL"))
                                    .message(1, MessageBuilder().number(1, uint64_t(int64_t{-1})));
   const auto value = [&](const std::string& name, uint32_t kind, const MessageBuilder& type) {
-    return MessageBuilder().text(1, name).message(2, MessageBuilder().message(kind, type)).text(3, "");
+    return MessageBuilder()
+        .text(1, name)
+        .message(2, MessageBuilder().message(kind, type))
+        .text(3, "");
   };
   g.message(11, value("x", 1, tensor_type(kFloat).message(2, shape)));
   g.message(11, value("any rank", 1, tensor_type(kInt64)));
@@ -166,7 +173,8 @@ Bytes onnx_file(const MessageBuilder& graph) {
 Bytes small_onnx() {
   MessageBuilder g;
   g.message(1, onnx_node("Add", {"x", "w"}, {"y"})).text(2, "small");
-  g.message(5, onnx_tensor("w", kFloat, {2}).text(9, std::string_view("\0\0\x80\x3f\0\0\0\xc0", 8)));
+  g.message(5,
+            onnx_tensor("w", kFloat, {2}).text(9, std::string_view("\0\0\x80\x3f\0\0\0\xc0", 8)));
   g.message(11, onnx_value("x", kFloat, {-1, 2})).message(12, onnx_value("y", kFloat, {-1, 2}));
   return onnx_file(g);
 }

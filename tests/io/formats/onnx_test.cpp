@@ -59,7 +59,8 @@ TEST(Onnx, ContentsStayInTheFile) {
 // int32_data holds what is narrower, one number each; 4 and 2 bits by the byte.
 TEST(Onnx, ElementsAsRawDataWouldHoldThem) {
   EXPECT_THAT(tensor_of(onnx_tensor("", 3, {2}).packed(5, {-1, 200})).bytes, ElementsAre(255, 200));
-  EXPECT_THAT(tensor_of(onnx_tensor("", 4, {1}).packed(5, {0x1234})).bytes, ElementsAre(0x34, 0x12));
+  EXPECT_THAT(tensor_of(onnx_tensor("", 4, {1}).packed(5, {0x1234})).bytes,
+              ElementsAre(0x34, 0x12));
   EXPECT_THAT(tensor_of(onnx_tensor("", 9, {3}).packed(5, {5, 0, 1})).bytes, ElementsAre(1, 0, 1));
   EXPECT_THAT(tensor_of(onnx_tensor("", 22, {3}).packed(5, {0x21, 0x3})).bytes,
               ElementsAre(0x21, 0x3));
@@ -84,9 +85,11 @@ TEST(Onnx, TensorsThatContradictThemselves) {
               HasSubstr("of INT64 has its elements in float_data"));
   EXPECT_THAT(tensor_error(floats({2}).text(9, "12345678")),
               HasSubstr("elements in float_data and in raw_data"));
-  EXPECT_THAT(tensor_error(onnx_tensor("t", 8, {1}).text(9, "a")), HasSubstr("strings in raw_data"));
+  EXPECT_THAT(tensor_error(onnx_tensor("t", 8, {1}).text(9, "a")),
+              HasSubstr("strings in raw_data"));
   EXPECT_THAT(tensor_error(onnx_tensor("t", 8, {2}).text(6, "a")), HasSubstr("has 1 strings"));
-  EXPECT_THAT(tensor_error(onnx_tensor("t", 2, {1}).packed(5, {256})), HasSubstr("the element 256"));
+  EXPECT_THAT(tensor_error(onnx_tensor("t", 2, {1}).packed(5, {256})),
+              HasSubstr("the element 256"));
   EXPECT_THAT(tensor_error(onnx_tensor("t", 3, {1}).packed(5, {-129})),
               HasSubstr("the element -129"));
   EXPECT_THAT(tensor_error(onnx_tensor("t", 12, {1}).packed(11, {-1})),
@@ -174,7 +177,8 @@ TEST(Onnx, WireFormat) {
               StartsWith("m: at byte 0: field 9 is a group"));
   EXPECT_THAT(onnx_error(model(MessageBuilder().tag(9, 6))), HasSubstr("the wire type 6"));
   EXPECT_THAT(onnx_error(model(MessageBuilder().varint(2))), HasSubstr("2 is no tag of a field"));
-  EXPECT_THAT(onnx_error(model(MessageBuilder().varint(1ULL << 40))), HasSubstr("no tag of a field"));
+  EXPECT_THAT(onnx_error(model(MessageBuilder().varint(1ULL << 40))),
+              HasSubstr("no tag of a field"));
   EXPECT_THAT(onnx_error(model(MessageBuilder().number(7, 1))),
               HasSubstr("field 7 has the wire type 0 where 2 belongs"));
   EXPECT_THAT(onnx_error(model(MessageBuilder().tag(1, 0).sized(15, Bytes(12, 0xff)))),
@@ -214,7 +218,8 @@ TEST(Onnx, IsToldFromOtherFiles) {
   EXPECT_TRUE(told(small_onnx()));
   const Bytes whole = sample_onnx();
   EXPECT_TRUE(told(whole));
-  EXPECT_TRUE(told(Bytes(whole.begin(), whole.begin() + 200)));  // cut off: for the reader to say so
+  EXPECT_TRUE(
+      told(Bytes(whole.begin(), whole.begin() + 200)));  // cut off: for the reader to say so
   EXPECT_FALSE(told({}));
   EXPECT_FALSE(told(onnx_tensor("t", 1, {8, 2}).packed_fixed<float>(4, {1, 2}).bytes()));
   for (const SampleFile& f : sample_files()) EXPECT_FALSE(told(f.bytes)) << f.format;

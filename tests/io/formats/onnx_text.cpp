@@ -13,8 +13,8 @@ constexpr size_t kShownBytes = 256;
 constexpr const char* kTypeKinds[] = {"unknown",  "tensor", "sparse tensor",
                                       "sequence", "map",    "optional"};
 constexpr const char* kAttributeKinds[] = {
-    "undefined", "float",  "int",    "string",        "tensor",         "graph",     "floats",    "ints",
-    "strings",   "tensors", "graphs", "sparse tensor", "sparse tensors", "type", "types"};
+    "undefined", "float",   "int",    "string",        "tensor",         "graph", "floats", "ints",
+    "strings",   "tensors", "graphs", "sparse tensor", "sparse tensors", "type",  "types"};
 
 std::string quoted(const std::vector<std::string>& texts) {
   std::string out;
@@ -36,7 +36,8 @@ class ModelText {
     line("model of IR {}, version {}, by '{}' '{}', domain '{}'", m.ir_version, m.model_version,
          shown(m.producer_name), shown(m.producer_version), shown(m.domain));
     add(m.opsets);
-    for (const auto& [key, value] : m.metadata) line("metadata '{}' '{}'", shown(key), shown(value));
+    for (const auto& [key, value] : m.metadata)
+      line("metadata '{}' '{}'", shown(key), shown(value));
     add(m.graph);
     for (const Function& f : m.functions) add(f);
   }
@@ -122,7 +123,7 @@ class ModelText {
     if (t.shape) {
       std::vector<std::string> extents;
       for (const Dimension& d : *t.shape)
-        extents.push_back(d.value           ? std::to_string(*d.value)
+        extents.push_back(d.value          ? std::to_string(*d.value)
                           : d.name.empty() ? "?"
                                            : shown(d.name));
       out += fmt::format(" ({})", fmt::join(extents, ", "));
