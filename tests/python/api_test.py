@@ -55,6 +55,7 @@ REASONS = {
     "TensorDict.state": "a dict with shorter names",
     "TensorDict.set_metadata": "save(metadata=...)",
     "LoadOptions": "keyword arguments of load()",
+    "ValueInfo.has_rank": "shape is not None",
     "SaveOptions": "keyword arguments of save()",
     "DTypeRow": "DType's properties",
     "Scalar": "Python's numbers",
