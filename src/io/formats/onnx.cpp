@@ -233,13 +233,12 @@ class OnnxReader {
     });
     element_count(r_.source(), at, s.dims);
     const std::vector<int64_t>& index = s.indices.dims;
-    const bool fits = s.values.dims.size() == 1 && !index.empty() && index[0] == s.values.dims[0] &&
-                      (index.size() == 1 ||
-                       (index.size() == 2 && uint64_t(index[1]) == s.dims.size())) &&
-                      s.indices.type == ElementType::Int64;
+    const bool fits =
+        s.values.dims.size() == 1 && !index.empty() && index[0] == s.values.dims[0] &&
+        (index.size() == 1 || (index.size() == 2 && uint64_t(index[1]) == s.dims.size())) &&
+        s.indices.type == ElementType::Int64;
     if (!fits)
-      fail_at(r_.source(), at,
-              "a sparse tensor of ({}) has values of ({}) and {} indices of ({})",
+      fail_at(r_.source(), at, "a sparse tensor of ({}) has values of ({}) and {} indices of ({})",
               fmt::join(s.dims, ", "), fmt::join(s.values.dims, ", "), onnx::name(s.indices.type),
               fmt::join(index, ", "));
     return s;

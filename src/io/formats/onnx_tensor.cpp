@@ -16,7 +16,7 @@ using onnx::ElementType;
 
 // The fields that may hold elements; one of them does.
 enum class Holder : uint8_t { None, Raw, Floats, Int32s, Strings, Int64s, Doubles, Uint64s };
-constexpr const char* kHolderNames[] = {"no field",   "raw_data",    "float_data", "int32_data",
+constexpr const char* kHolderNames[] = {"no field",    "raw_data",   "float_data",  "int32_data",
                                         "string_data", "int64_data", "double_data", "uint64_data"};
 
 Holder holder_of(ElementType t) {

@@ -105,8 +105,7 @@ void ProtobufReader::append(WireType wire, uint64_t width, std::vector<uint8_t>&
   uint64_t size = width;
   if (wire_ == WireType::Sized) {
     size = sized().size_bytes;
-    if (size % width != 0)
-      fail("field {} has {} bytes, no multiple of {}", number_, size, width);
+    if (size % width != 0) fail("field {} has {} bytes, no multiple of {}", number_, size, width);
   } else {
     take(wire);
     if (end_ - r_.offset() < width) fail("field {} goes on beyond its message", number_);

@@ -1,6 +1,6 @@
-// The wire format of protocol buffers (protobuf.dev/programming-guides/encoding): a cursor that goes
-// from field to field and into messages. Called by readers of formats that are written in it. Must
-// never know what a field means; needs no more than base.
+// The wire format of protocol buffers (protobuf.dev/programming-guides/encoding): a cursor that
+// goes from field to field and into messages. Called by readers of formats that are written in it.
+// Must never know what a field means; needs no more than base.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ class ProtobufReader {
  public:
   explicit ProtobufReader(const ByteSource& source) : r_(source), end_(source.size_bytes()) {}
 
-  // Calls on_field(number) at each field of the message that the cursor is in. It takes the value by
-  // one of the functions below; a value that it does not take is skipped.
+  // Calls on_field(number) at each field of the message that the cursor is in. It takes the value
+  // by one of the functions below; a value that it does not take is skipped.
   template <class OnField>
   void fields(const OnField& on_field) {
     while (next()) {
