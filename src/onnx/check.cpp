@@ -100,7 +100,8 @@ std::string declared(const io::onnx::ValueInfo& v) {
   return out + ")";
 }
 
-// Extents of dimensions that have a name, which all inputs share.
+// Extents of dimensions that have a name, which all inputs share. ("?" is what Paddle's exporter
+// writes where it knows nothing.)
 using Extents = std::map<std::string, std::pair<Size, std::string>>;
 
 void check_shape(const io::onnx::ValueInfo& v, const Sizes& sizes, Extents& named) {
@@ -113,7 +114,7 @@ void check_shape(const io::onnx::ValueInfo& v, const Sizes& sizes, Extents& name
     fail<InvalidArgument>("input '{}' has the shape {}, the model declares {}", v.name,
                           shape_text(sizes), declared(v));
   for (size_t i = 0; i < sizes.size(); i++) {
-    if (shape[i].value || shape[i].name.empty()) continue;
+    if (shape[i].value || shape[i].name.empty() || shape[i].name == "?") continue;
     const auto [at, added] = named.emplace(shape[i].name, std::pair(sizes[i], v.name));
     if (!added && at->second.first != sizes[i])
       fail<InvalidArgument>("'{}' is {} of input '{}' and {} of input '{}'", shape[i].name,
@@ -197,7 +198,7 @@ void check_inputs(const Graph& graph, const std::map<std::string, Value>& inputs
       fail<InvalidArgument>("input '{}' is missing, the model declares {}", v.name, declared(v));
   }
   for (const auto& [name, value] : inputs)
-    if (std::ranges::none_of(graph.inputs, [&](const io::onnx::ValueInfo& v) { return v.name == name; }))
+    if (std::ranges::none_of(graph.inputs, [&](const auto& v) { return v.name == name; }))
       fail<InvalidArgument>("the model has no input '{}'", name);
 }
 

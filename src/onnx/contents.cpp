@@ -22,13 +22,9 @@ int64_t element_count(const TensorData& data) {
   return std::accumulate(data.dims.begin(), data.dims.end(), int64_t{1}, std::multiplies<>());
 }
 
-bool is_packed(ElementType type) {
-  return type == ElementType::Int4 || type == ElementType::Uint4;
-}
-
 uint64_t stored_bytes(const TensorData& data) {
   const auto count = uint64_t(element_count(data));
-  return is_packed(data.type) ? (count + 1) / 2 : count * size_bytes(dtype_of(data.type));
+  return is_4_bits(data.type) ? (count + 1) / 2 : count * size_bytes(dtype_of(data.type));
 }
 
 // A model is not to reach beyond its own folder.
@@ -87,7 +83,7 @@ Tensor Contents::made(const TensorData& data) const {
   if (size != stored_bytes(data))
     fail<IoError>("'{}' has {} bytes of contents, {} elements of {} take {}", data.name, size,
                   element_count(data), io::onnx::name(data.type), stored_bytes(data));
-  if (is_packed(data.type) && size) return unpacked(data);
+  if (is_4_bits(data.type) && size) return unpacked(data);
   const TensorOptions options{.dtype = dtype, .device = device_};
   if (!size) return Tensor::empty(Sizes(data.dims), options);
   if (!data.range) return Tensor::from_bytes(data.bytes.data(), Sizes(data.dims), options);
@@ -104,7 +100,8 @@ Tensor Contents::made(const TensorData& data) const {
 Value Contents::with_numbers(const TensorData& data, Tensor tensor) const {
   const DType dtype = tensor.dtype();
   const int64_t count = element_count(data);
-  if (is_packed(data.type) || count > (tuff::is_float(dtype) ? kMostFloats : kMostIntegers))
+  if (is_4_bits(data.type)) return Value::of_4_bits(std::move(tensor));
+  if (count > (tuff::is_float(dtype) ? kMostFloats : kMostIntegers))
     return tensor;
   const std::vector<uint8_t> raw = bytes(data);
   HostNumbers out{.dtype = dtype, .shape = data.dims, .ints = {}, .floats = {}};

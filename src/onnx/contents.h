@@ -15,8 +15,8 @@ namespace tuff::onnx {
 
 class Contents {
  public:
-  // `source`: the model's own file, or null where all contents are in memory. Those beside it lie in
-  // `folder`.
+  // `source`: the model's own file, or null where all contents are in memory. Those beside it lie
+  // in `folder`.
   Contents(std::unique_ptr<io::ByteSource> source, std::string folder, std::string device);
 
   // The same value whenever it is asked for. IoError for contents that are not there, Unsupported

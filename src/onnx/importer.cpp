@@ -1,6 +1,7 @@
 #include "onnx/importer.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <unordered_set>
 
 #include "base/check.h"
@@ -152,6 +153,9 @@ NamedValues Importer::run(const NamedValues& inputs) const {
   Frame frame{.call = &call};
   put_constants(model_.graph, frame);
   for (const auto& [name, value] : inputs) frame.values.insert_or_assign(name, value);
+  for (const io::onnx::ValueInfo& v : model_.graph.inputs)
+    if (is_4_bits(v.type.element) && inputs.contains(v.name))
+      frame.values[v.name] = Value::of_4_bits(inputs.at(v.name).tensor(device_));
   run_nodes(model_.graph.nodes, frame);
   NamedValues out;
   for (const io::onnx::ValueInfo& o : model_.graph.outputs) out.emplace(o.name, frame.find(o.name));
@@ -201,12 +205,15 @@ Outputs Importer::run_node(const io::onnx::Node& node, std::vector<Value> inputs
   const std::string domain(plain_domain(node.domain));
   const int64_t version = version_of(*frame.call->opsets, domain);
   try {
-    if (const Function* f = function(node)) return call(*f, node, std::move(inputs), frame);
+    if (const Function* f = function(node)) return call(*f, node, inputs, frame);
     const Operator* found = find_operator(domain, node.op_type, version);
     if (!found) fail<Unsupported>("the operator is not supported");
     return found->run(Node(node, version, inputs, Around(*this, frame)));
   } catch (const Error&) {
     rethrow_at(title(node, version, inputs));
+  } catch (const std::out_of_range&) {
+    fail<InvalidArgument>("{}: an attribute or a shape has fewer elements than the operator reads",
+                          title(node, version, inputs));
   }
 }
 

@@ -43,6 +43,10 @@ DType dtype_of(ElementType type) {
   }
 }
 
+bool is_4_bits(ElementType type) {
+  return type == ElementType::Int4 || type == ElementType::Uint4;
+}
+
 const Value& Node::value(size_t i) const {
   if (!has(i)) fail<InvalidArgument>("input {} is missing", i);
   return inputs_[i];

@@ -86,5 +86,6 @@ class Node {
 
 // Void where tuff has none. Integers of 4 bits take 8.
 DType dtype_of(io::onnx::ElementType type);
+bool is_4_bits(io::onnx::ElementType type);
 
 }  // namespace tuff::onnx

@@ -14,8 +14,9 @@ std::multimap<Key, const Operator*> make_table() {
   std::multimap<Key, const Operator*> out;
   for (const auto family :
        {attention_operators(), control_operators(), index_operators(), math_operators(),
-        norm_operators(), product_operators(), quantized_operators(), random_operators(),
-        recurrent_operators(), reduce_operators(), resize_operators(), shape_operators(), window_operators()})
+        microsoft_operators(), norm_operators(), product_operators(), quantized_operators(),
+        random_operators(), recurrent_operators(), reduce_operators(), region_operators(),
+        resize_operators(), shape_operators(), signal_operators(), window_operators()})
     for (const Operator& row : family) out.emplace(Key(row.domain, row.name), &row);
   return out;
 }

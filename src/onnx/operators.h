@@ -30,14 +30,17 @@ std::span<const Operator> attention_operators();
 std::span<const Operator> control_operators();
 std::span<const Operator> index_operators();
 std::span<const Operator> math_operators();
+std::span<const Operator> microsoft_operators();
 std::span<const Operator> norm_operators();
 std::span<const Operator> product_operators();
 std::span<const Operator> quantized_operators();
 std::span<const Operator> random_operators();
 std::span<const Operator> recurrent_operators();
 std::span<const Operator> reduce_operators();
+std::span<const Operator> region_operators();
 std::span<const Operator> resize_operators();
 std::span<const Operator> shape_operators();
+std::span<const Operator> signal_operators();
 std::span<const Operator> window_operators();
 
 // ---- what several families need

@@ -75,11 +75,13 @@ class Bias {
     Tensor bias;
     if (node_.has(3)) bias = given(scores.dtype());
     if (node_.has(6)) bias = without(bias, counter(keys_, 3) >= lengths());
-    if (node_.integer("is_causal", 0)) {
-      Tensor last = counter(queries_, 2) + Number(past);
-      if (node_.has(6)) last = counter(queries_, 2) + lengths() - Number(queries_);
-      bias = without(bias, counter(keys_, 3) > last);
-    }
+    Tensor place = counter(queries_, 2) + Number(past);
+    if (node_.has(6)) place = counter(queries_, 2) + lengths() - Number(queries_);
+    const int64_t left = node_.integer("left_window_size", -1),
+                  right = node_.integer("right_window_size", -1);
+    if (node_.integer("is_causal", 0)) bias = without(bias, counter(keys_, 3) > place);
+    if (left >= 0) bias = without(bias, counter(keys_, 3) < place - left);
+    if (right >= 0) bias = without(bias, counter(keys_, 3) > place + right);
     return bias.defined() ? bias.cast(scores.dtype()) : bias;
   }
 

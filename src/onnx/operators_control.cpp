@@ -33,6 +33,21 @@ Value no_steps(const Node& node, const io::onnx::ValueInfo& output) {
   return Tensor::empty(sizes, node.options(dtype == DType::Void ? DType::F32 : dtype));
 }
 
+// How many outputs a body has behind those that it must have.
+size_t outputs_behind(const io::onnx::Graph& body, size_t needed) {
+  if (body.outputs.size() < needed)
+    fail<InvalidArgument>("the body has {} outputs, at least {} are needed", body.outputs.size(),
+                          needed);
+  return body.outputs.size() - needed;
+}
+
+// How many inputs are states, those before the sequences.
+size_t states_before(size_t inputs, size_t sequences) {
+  if (sequences == 0 || sequences > inputs)
+    fail<InvalidArgument>("{} inputs, of which {} are sequences", inputs, sequences);
+  return inputs - sequences;
+}
+
 // Inputs: most steps, whether to begin, carried values. The body gets the step, the condition and
 // what is carried; it gives the condition, what is carried and what is kept of the step.
 Outputs loop(const Node& node) {
@@ -40,16 +55,16 @@ Outputs loop(const Node& node) {
   const int64_t most =
       node.has(0) ? node.integer(0) : std::numeric_limits<int64_t>::max();
   bool goes_on = !node.has(1) || truth(node.value(1));
-  std::vector<Value> carried(node.values().begin() + std::min<ptrdiff_t>(2, ptrdiff_t(node.count())),
-                             node.values().end());
-  const size_t kept = body.outputs.size() - 1 - carried.size();
+  const auto first = std::min<ptrdiff_t>(2, ptrdiff_t(node.count()));
+  std::vector<Value> carried(node.values().begin() + first, node.values().end());
+  const size_t kept = outputs_behind(body, 1 + carried.size());
   std::vector<std::vector<Value>> steps(kept);
   for (int64_t i = 0; goes_on && i < most; i++) {
     std::vector<Value> inputs{host_integer(i), host_integer(1, DType::Bool)};
     inputs.insert(inputs.end(), carried.begin(), carried.end());
     const std::vector<Value> out = node.run(body, std::move(inputs));
     goes_on = truth(out.at(0));
-    for (size_t k = 0; k < carried.size(); k++) carried[k] = out[k + 1];
+    for (size_t k = 0; k < carried.size(); k++) carried[k] = out.at(k + 1);
     for (size_t k = 0; k < kept; k++) steps[k].push_back(out[1 + carried.size() + k]);
   }
   Outputs out = carried;
@@ -63,7 +78,8 @@ Outputs loop(const Node& node) {
 Outputs scan(const Node& node) {
   const io::onnx::Graph& body = node.graph("body");
   const auto sequences = size_t(node.integer("num_scan_inputs"));
-  const size_t states = node.count() - sequences, kept = body.outputs.size() - states;
+  const size_t states = states_before(node.count(), sequences),
+               kept = outputs_behind(body, states);
   const auto in_axes = node.integers("scan_input_axes", std::vector<int64_t>(sequences, 0)),
              in_ways = node.integers("scan_input_directions", std::vector<int64_t>(sequences, 0)),
              out_axes = node.integers("scan_output_axes", std::vector<int64_t>(kept, 0)),
@@ -75,16 +91,16 @@ Outputs scan(const Node& node) {
     std::vector<Value> inputs = carried;
     for (size_t k = 0; k < sequences; k++)
       inputs.push_back(
-          node.tensor(states + k).select(in_axes[k], in_ways[k] ? count - 1 - i : i));
+          node.tensor(states + k).select(in_axes.at(k), in_ways.at(k) ? count - 1 - i : i));
     const std::vector<Value> out = node.run(body, std::move(inputs));
     for (size_t k = 0; k < states; k++) carried[k] = out[k];
     for (size_t k = 0; k < kept; k++) steps[k].push_back(out[states + k]);
   }
   Outputs out = carried;
   for (size_t k = 0; k < kept; k++) {
-    if (out_ways[k]) std::ranges::reverse(steps[k]);
+    if (out_ways.at(k)) std::ranges::reverse(steps[k]);
     out.push_back(steps[k].empty() ? no_steps(node, body.outputs[states + k])
-                                   : stacked(steps[k], out_axes[k], node.device()));
+                                   : stacked(steps[k], out_axes.at(k), node.device()));
   }
   return out;
 }
@@ -94,7 +110,8 @@ Outputs batched_scan(const Node& node) {
   const io::onnx::Graph& body = node.graph("body");
   if (node.has(0)) fail<Unsupported>("lengths of sequences");
   const auto sequences = size_t(node.integer("num_scan_inputs"));
-  const size_t states = node.count() - 1 - sequences, kept = body.outputs.size() - states;
+  const size_t states = states_before(node.count() - 1, sequences),
+               kept = outputs_behind(body, states);
   const auto ways = node.integers("directions", std::vector<int64_t>(sequences, 0));
   const int64_t batch = node.tensor(node.count() - 1).size(0),
                 count = node.tensor(node.count() - 1).size(1);
@@ -105,8 +122,10 @@ Outputs batched_scan(const Node& node) {
     std::vector<std::vector<Value>> steps(kept);
     for (int64_t i = 0; i < count; i++) {
       std::vector<Value> inputs = carried;
-      for (size_t k = 0; k < sequences; k++)
-        inputs.emplace_back(node.tensor(1 + states + k)[b].select(0, ways[k] ? count - 1 - i : i));
+      for (size_t k = 0; k < sequences; k++) {
+        const int64_t row = ways.at(k) ? count - 1 - i : i;
+        inputs.emplace_back(node.tensor(1 + states + k)[b].select(0, row));
+      }
       const std::vector<Value> out = node.run(body, std::move(inputs));
       for (size_t k = 0; k < states; k++) carried[k] = out[k];
       for (size_t k = 0; k < kept; k++) steps[k].push_back(out[states + k]);

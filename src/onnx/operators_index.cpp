@@ -40,7 +40,7 @@ Outputs gather_elements(const Node& node) {
   return {x.gather(axis_of(node.integer("axis", 0), x.dim()), node.tensor(1))};
 }
 
-// Coordinates stand along the last axis of the index; the first `batch_dims` axes are those of both.
+// Coordinates stand along the last axis of the index; the first `batch_dims` axes are of both.
 std::vector<Index> coordinates(const Tensor& index, int64_t batch_dims) {
   std::vector<Index> out;
   const int64_t inner = index.dim() - 1;

@@ -268,9 +268,10 @@ DType wanted_type(const Node& node) {
   return *to;
 }
 
-bool is_narrow(int64_t type) {
-  return type == int64_t(io::onnx::ElementType::Int4) ||
-         type == int64_t(io::onnx::ElementType::Uint4);
+// The low 4 bits.
+Tensor cast_to_4_bits(const Tensor& x, DType to) {
+  const Tensor low = x.cast(DType::I32) & 15;
+  return (to == DType::I8 ? Tensor::where(low > 7, low - 16, low) : low).cast(to);
 }
 
 // Without `saturate` a float of 8 bits is infinite, or NaN, beyond its largest value.
@@ -283,23 +284,28 @@ Tensor cast_to(const Tensor& x, DType to, bool saturate) {
 
 Outputs cast(const Node& node) {
   const DType to = wanted_type(node);
-  if (is_narrow(node.integer("to"))) {
-    const bool is_signed = node.integer("to") == int64_t(io::onnx::ElementType::Int4);
-    const Tensor x = node.tensor(0);
-    const Tensor whole = is_float(x.dtype()) ? x.round() : x;
-    return {whole.clamp(is_signed ? -8 : 0, is_signed ? 7 : 15).cast(to)};
-  }
+  if (is_4_bits(io::onnx::ElementType(node.integer("to"))))
+    return {Value::of_4_bits(cast_to_4_bits(node.tensor(0), to))};
   if (node.folds()) return {host_cast(node.value(0).numbers(), to)};
   return {cast_to(node.tensor(0), to, node.integer("saturate", 1) != 0)};
 }
 
 Outputs cast_like(const Node& node) {
   const DType to = node.value(1).dtype();
+  if (node.value(1).is_narrow())
+    return {Value::of_4_bits(cast_to_4_bits(node.tensor(0), to))};
   if (node.folds()) return {host_cast(node.value(0).numbers(), to)};
   return {cast_to(node.tensor(0), to, node.integer("saturate", 1) != 0)};
 }
 
-Outputs bit_cast(const Node& node) { return {node.tensor(0).bitcast(wanted_type(node))}; }
+// A bool has one byte, 0 or 1.
+Outputs bit_cast(const Node& node) {
+  const Tensor x = node.tensor(0);
+  const DType to = wanted_type(node);
+  if (x.dtype() == DType::Bool) return {x.cast(DType::U8).bitcast(to)};
+  if (to == DType::Bool) return {x.bitcast(DType::U8).cast(to)};
+  return {x.bitcast(to)};
+}
 
 // ---- activations
 
@@ -351,12 +357,9 @@ Outputs swish(const Node& node) {
   const Tensor x = node.tensor(0);
   return {x * (x * node.number("alpha", 1)).sigmoid()};
 }
-// The gate is the first half of an axis.
 Outputs swiglu(const Node& node) {
-  const Tensor x = node.tensor(0);
-  const int64_t axis = axis_of(node.integer("axis", -1), x.dim());
-  const Size half = x.size(axis) / 2;
-  return {x.narrow(axis, 0, half).silu() * x.narrow(axis, half, half)};
+  const Tensor gate = node.tensor(0);
+  return {gate * (gate * node.number("alpha", 1)).sigmoid() * node.tensor(1)};
 }
 Outputs thresholded_relu(const Node& node) {
   return {node.tensor(0).threshold(node.number("alpha", 1), 0)};

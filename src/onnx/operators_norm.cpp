@@ -71,7 +71,8 @@ Outputs groupnorm(const Node& node) {
   const int64_t groups = node.integer("num_groups");
   Sizes apart{x.size(0), groups, x.size(1) / groups};
   for (int64_t a = 2; a < x.dim(); a++) apart.push_back(x.size(a));
-  Tensor y = normalized(x.reshape(apart), axes_from(2, x.dim() + 1), node.number("epsilon", 1e-5)).x;
+  const double epsilon = node.number("epsilon", 1e-5);
+  Tensor y = normalized(x.reshape(apart), axes_from(2, x.dim() + 1), epsilon).x;
   const Tensor scale = node.tensor(1), bias = node.tensor(2);
   if (node.version() < 21)
     return {(y * per_channel(scale, x.dim() + 1) + per_channel(bias, x.dim() + 1))

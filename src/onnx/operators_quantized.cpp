@@ -35,7 +35,11 @@ Outputs quantize(const Node& node) {
   }
   y = y.round();
   if (node.has(2)) y = y + beside(x, node.tensor(2), axis, block).cast(wide);
-  return {saturated(y, to)};
+  const auto named = io::onnx::ElementType(node.integer("output_dtype", 0));
+  const bool narrow = node.has(2) ? node.value(2).is_narrow() : is_4_bits(named);
+  if (!narrow) return {saturated(y, to)};
+  const Tensor kept = to == DType::I8 ? y.clamp(-8, 7) : y.clamp(0, 15);
+  return {Value::of_4_bits(kept.cast(to))};
 }
 
 Outputs dequantize(const Node& node) {

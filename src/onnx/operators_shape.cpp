@@ -50,6 +50,16 @@ Outputs constant(const Node& node) {
 // So few are reckoned with, as shapes are.
 constexpr int64_t kMostFilled = 64;
 
+bool few(const std::vector<int64_t>& sizes) {
+  int64_t count = 1;
+  for (const int64_t s : sizes) {
+    if (s < 0 || s > kMostFilled) return false;
+    count *= s;
+    if (count > kMostFilled) return false;
+  }
+  return true;
+}
+
 Outputs constant_of_shape(const Node& node) {
   const std::vector<Size> extents = node.extents(0);
   HostNumbers value{.dtype = DType::F32, .shape = {}, .ints = {}, .floats = {0}};
@@ -58,9 +68,7 @@ Outputs constant_of_shape(const Node& node) {
   const bool known = std::ranges::all_of(extents, [](const Size& s) { return s.is_number(); });
   if (known && !value.is_float()) {
     const std::vector<int64_t> sizes(extents.begin(), extents.end());
-    const int64_t count =
-        std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
-    if (count <= kMostFilled) return {host_expand(value, sizes)};
+    if (few(sizes)) return {host_expand(value, sizes)};
   }
   Sizes sizes;
   for (const Size& s : extents) sizes.push_back(s);
@@ -73,6 +81,10 @@ Value reshaped(const Value& x, const Sizes& sizes, const std::string& device) {
   const bool known = std::ranges::all_of(sizes, [](const Size& s) { return s.is_number(); });
   if (!x.folds() || !known) return x.tensor(device).reshape(sizes);
   HostNumbers out = x.numbers();
+  Size count = 1;
+  for (const Size& s : sizes) count *= s;
+  if (count != out.count() || std::ranges::any_of(sizes, [](const Size& s) { return s < 0; }))
+    fail<ShapeError>("{} cannot become {}", shape_text(x.sizes()), shape_text(sizes));
   out.shape = sizes;
   return out;
 }
@@ -173,7 +185,7 @@ Outputs expand(const Node& node) {
   const Value& x = node.value(0);
   const Sizes sizes = broadcast_sizes(x.sizes(), sizes_of(node.extents(1)));
   const bool known = std::ranges::all_of(sizes, [](const Size& s) { return s.is_number(); });
-  if (node.folds() && known) return {host_expand(x.numbers(), sizes)};
+  if (node.folds() && known && few(sizes)) return {host_expand(x.numbers(), sizes)};
   return {node.tensor(0).expand(sizes)};
 }
 
@@ -201,8 +213,9 @@ Outputs space_to_depth(const Node& node) {
   const Tensor x = node.tensor(0);
   const int64_t b = node.integer("blocksize");
   const Size n = x.size(0), c = x.size(1), h = x.size(2) / b, w = x.size(3) / b;
+  const bool by_channel = node.text("mode", "DCR") == "CRD";
   return {x.reshape({n, c, h, b, w, b})
-              .permute({0, 3, 5, 1, 2, 4})
+              .permute(by_channel ? Axes{0, 1, 3, 5, 2, 4} : Axes{0, 3, 5, 1, 2, 4})
               .reshape({n, c * (b * b), h, w})};
 }
 
@@ -286,7 +299,7 @@ Outputs slice(const Node& node) {
     fail<InvalidArgument>("starts, ends, axes and steps differ in number");
   for (size_t i = 0; i < starts.size(); i++) {
     const int64_t axis = axis_of(axes ? (*axes)[i] : int64_t(i), x.rank());
-    x = sliced(x, axis, bounded(starts[i]), bounded(stops[i]), steps[i], node.device());
+    x = sliced(x, axis, bounded(starts[i]), bounded(stops[i]), bounded(steps[i]), node.device());
   }
   return {x};
 }

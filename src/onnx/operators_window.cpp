@@ -72,6 +72,9 @@ std::vector<std::pair<int64_t, int64_t>> cuts_of(const Node& node, const Windows
       node.integers("output_padding", std::vector<int64_t>(w.axes(), 0));
   const std::string mode = node.text("auto_pad", "NOTSET");
   std::vector<int64_t> wanted = node.integers("output_shape");
+  if (more.size() != w.axes() || (!wanted.empty() && wanted.size() < w.axes()))
+    fail<InvalidArgument>("output_padding and output_shape have {} and {} numbers for {} axes",
+                          more.size(), wanted.size(), w.axes());
   if (wanted.empty() && mode.starts_with("SAME"))
     for (size_t a = 0; a < w.axes(); a++) wanted.push_back(in[a] * w.strides[a]);
   std::vector<std::pair<int64_t, int64_t>> out;
@@ -112,7 +115,8 @@ Outputs transposed_convolution(const Node& node) {
 std::pair<int64_t, int64_t> windows_along(const Windows& w, size_t a, int64_t in, bool ceil) {
   const auto [before, behind] = w.pads[a];
   const int64_t room = in + before + behind - w.reach(a);
-  if (room < 0) fail<ShapeError>("a window of {} over {} elements", w.reach(a), in + before + behind);
+  if (room < 0)
+    fail<ShapeError>("a window of {} over {} elements", w.reach(a), in + before + behind);
   int64_t count = (room + (ceil ? w.strides[a] - 1 : 0)) / w.strides[a] + 1;
   if (ceil && (count - 1) * w.strides[a] >= in + before) count--;
   return {count, std::max<int64_t>(behind, (count - 1) * w.strides[a] + w.reach(a) - in - before)};
@@ -129,7 +133,8 @@ Tensor window_views(Tensor x, const Windows& w, bool ceil, Number outside) {
     counts.push_back(count);
   }
   const DType dtype = x.dtype();
-  if (std::ranges::any_of(pads, [](int64_t p) { return p != 0; })) x = x.pad(pads, outside).cast(dtype);
+  if (std::ranges::any_of(pads, [](int64_t p) { return p != 0; }))
+    x = x.pad(pads, outside).cast(dtype);
   for (size_t a = 0; a < w.axes(); a++) {
     x = x.unfold(int64_t(a) + 2, w.reach(a), w.strides[a]).narrow(int64_t(a) + 2, 0, counts[a]);
     if (w.dilations[a] > 1) x = x.slice(-1, {}, {}, w.dilations[a]);
@@ -174,8 +179,8 @@ Tensor largest_places(const Node& node, const Tensor& x, const Tensor& views, co
                       bool ceil) {
   const int64_t first = -int64_t(w.axes());
   const Tensor flat = views.flatten(first);
-  const Tensor places = window_views(positions(x, node.integer("storage_order", 0) != 0), w, ceil, 0)
-                            .flatten(first);
+  const Tensor where = positions(x, node.integer("storage_order", 0) != 0),
+               places = window_views(where, w, ceil, 0).flatten(first);
   Sizes sizes = flat.sizes();
   const Tensor chosen = flat.argmax(-1, true);
   const Tensor inside = places.expand(sizes).gather(-1, chosen).squeeze(-1);
@@ -184,7 +189,8 @@ Tensor largest_places(const Node& node, const Tensor& x, const Tensor& views, co
   Sizes outer(size_t(inside.dim()), 1);
   outer[0] = x.size(0), outer[1] = x.size(1);
   const Size count = x.size(0) * x.size(1);
-  const Tensor start = Tensor::arange(0, Number(count), 1, node.options(DType::I64)) * Number(block);
+  const Tensor start =
+      Tensor::arange(0, Number(count), 1, node.options(DType::I64)) * Number(block);
   return inside + start.reshape(outer);
 }
 
@@ -285,8 +291,26 @@ Outputs max_unpool(const Node& node) {
   return {outer == inner ? out : out.pad_to(outer)};
 }
 
+// Column blocks added up where they came from; pads may differ and are cut off at the end.
+Outputs col2im(const Node& node) {
+  const std::vector<int64_t> image = node.integers(1), block = node.integers(2);
+  const size_t n = image.size();
+  const auto pads = node.integers("pads", std::vector<int64_t>(2 * n, 0));
+  if (pads.size() != 2 * n) fail<InvalidArgument>("{} pads for {} axes", pads.size(), n);
+  std::vector<int64_t> whole, cuts;
+  for (size_t a = 0; a < n; a++) whole.push_back(image[a] + pads[a] + pads[a + n]);
+  for (size_t a = n; a-- > 0;) {
+    cuts.push_back(-pads[a]);
+    cuts.push_back(-pads[a + n]);
+  }
+  const PerAxis dilations(node.integers("dilations", std::vector<int64_t>(n, 1))),
+      strides(node.integers("strides", std::vector<int64_t>(n, 1)));
+  return {node.tensor(0).fold(PerAxis(whole), PerAxis(block), dilations, 0, strides).pad(cuts)};
+}
+
 constexpr Operator kRows[] = {
     {"", "AveragePool", 1, kNewest, average_pool},
+    {"", "Col2Im", 18, kNewest, col2im},
     {"", "Conv", 1, kNewest, convolution},
     {"", "ConvTranspose", 1, kNewest, transposed_convolution},
     {"", "GlobalAveragePool", 1, kNewest, global_average},

@@ -42,6 +42,14 @@ class Value {
     tensor_ = std::move(tensor);
   }
 
+  // A tensor of 8 bits that stands for integers of 4.
+  static Value of_4_bits(Tensor tensor) {
+    Value out(std::move(tensor));
+    out.is_narrow_ = true;
+    return out;
+  }
+
+  bool is_narrow() const { return is_narrow_; }
   bool absent() const { return !tensor_.defined() && !numbers_ && !sequence_; }
   bool is_sequence() const { return sequence_ != nullptr; }
   // Whether results are reckoned on the host. Floats that a model holds as parameters are not: they
@@ -60,6 +68,7 @@ class Value {
 
  private:
   Tensor tensor_;
+  bool is_narrow_ = false;
   std::shared_ptr<const HostNumbers> numbers_;
   std::shared_ptr<const Sequence> sequence_;
 };
