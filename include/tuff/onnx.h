@@ -45,6 +45,7 @@ struct Description {
 /// Values by name.
 using Values = std::map<std::string, Tensor>;
 
+/// How load() makes a model.
 struct LoadOptions {
   std::string device;  ///< where the model runs; "" is the default device
 };
