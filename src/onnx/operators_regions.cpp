@@ -101,6 +101,48 @@ Outputs roi_align(const Node& node) {
   return {out.reshape({count, x.size(1), o.out_h, o.out_w})};
 }
 
+// ---- MaxRoiPool: cells of whole elements (Girshick, 2015), of boxes that the host reads
+
+// Begin and end of a cell along an axis, inside 0..n.
+std::pair<int64_t, int64_t> cell_range(double from, double to, int64_t cell, int64_t cells,
+                                       int64_t n) {
+  const double start = std::round(from), extent = std::max(std::round(to) - start + 1, 1.0),
+               each = extent / double(cells);
+  const auto inside = [&](double at) {
+    return std::clamp<int64_t>(int64_t(at + start), 0, n);
+  };
+  return {inside(std::floor(double(cell) * each)), inside(std::ceil(double(cell + 1) * each))};
+}
+
+Outputs max_roi_pool(const Node& node) {
+  const Tensor x = node.tensor(0);
+  const auto pooled = node.integers("pooled_shape");
+  const double scale = node.number("spatial_scale", 1);
+  const std::vector<double> boxes = node.floats(1);  // (count, 5): image, x1, y1, x2, y2
+  std::vector<Tensor> rows;
+  for (size_t r = 0; r < boxes.size() / 5; r++) {
+    const double* box = boxes.data() + 5 * r;
+    // In the precision of the boxes: what is half a number there is rounded up.
+    const auto scaled = [&](size_t i) { return double(float(box[i]) * float(scale)); };
+    const Tensor image = x.select(0, int64_t(box[0]));
+    for (int64_t i = 0; i < pooled.at(0) * pooled.at(1); i++) {
+      const auto [y0, y1] =
+          cell_range(scaled(2), scaled(4), i / pooled[1], pooled[0], image.size(1));
+      const auto [x0, x1] =
+          cell_range(scaled(1), scaled(3), i % pooled[1], pooled[1], image.size(2));
+      rows.push_back(y0 < y1 && x0 < x1
+                         ? image.narrow(1, y0, y1 - y0).narrow(2, x0, x1 - x0).max({1, 2})
+                         : Tensor::zeros({x.size(1)}, node.options(x.dtype())));
+    }
+  }
+  const auto count = int64_t(boxes.size() / 5);
+  if (rows.empty())
+    return {Tensor::empty({0, x.size(1), pooled.at(0), pooled.at(1)}, node.options(x.dtype()))};
+  return {Tensor::stack(rows)
+              .reshape({count, pooled[0], pooled[1], x.size(1)})
+              .permute({0, 3, 1, 2})};
+}
+
 // ---- DeformConv: each element of a window stands where an offset moves it (Dai et al., 2017)
 
 struct Field {
@@ -166,6 +208,7 @@ Outputs deform_conv(const Node& node) {
 
 constexpr Operator kRows[] = {
     {"", "DeformConv", 19, kNewest, deform_conv},
+    {"", "MaxRoiPool", 1, kNewest, max_roi_pool},
     {"", "RoiAlign", 10, kNewest, roi_align},
 };
 

@@ -1,5 +1,6 @@
 // Shapes and movement: what elements stand where, without a change of them.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "base/check.h"
