@@ -73,6 +73,20 @@ TEST(OnnxImporter, InitializersAreParametersAndTheirChangesAreUsed) {
   EXPECT_THAT(floats(importer.run({{"x", x}}).at("y")), ElementsAre(110));
 }
 
+TEST(OnnxImporter, ParametersHaveGradients) {
+  io::onnx::Model m =
+      model({node("Gemm", {"x", "w", "b"}, {"h"}), node("Relu", {"h"}, {"y"})}, {"x"}, {"y"});
+  m.graph.initializers = {
+      constant("w", ElementType::Float, {2, 2}, std::vector<float>{1, 2, 3, 4}),
+      constant("b", ElementType::Float, {2}, std::vector<float>{-100, 1})};
+  const Importer importer(std::move(m));
+  Tensor w = importer.parameters().at("w"), b = importer.parameters().at("b");
+  w.set_requires_grad(), b.set_requires_grad();
+  importer.run({{"x", Tensor::from({5, 6}, {1, 2})}}).at("y").tensor("").sum().backward();
+  EXPECT_THAT(floats(w.grad()), ElementsAre(0, 5, 0, 6));  // the first column is cut off
+  EXPECT_THAT(floats(b.grad()), ElementsAre(0, 1));
+}
+
 TEST(OnnxImporter, InputsOverrideInitializers) {
   io::onnx::Model m = model({node("Add", {"x", "b"}, {"y"})}, {"x", "b"}, {"y"});
   m.graph.initializers = {constant("b", ElementType::Float, {1}, std::vector<float>{5})};
