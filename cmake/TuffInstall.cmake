@@ -1,4 +1,4 @@
-# The installed package: every room up to io as a static library, include/tuff, and find_package(tuff) with
+# The installed package: every room up to onnx as a static library, include/tuff, and find_package(tuff) with
 # the target tuff::tuff. The packages that a consumer has to find are read off the rooms' link lists.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)

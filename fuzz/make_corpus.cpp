@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "io/formats/onnx_files.h"
 #include "io/formats/sample_files.h"
 
 using namespace tuff::io;
@@ -23,6 +24,8 @@ int main(int argc, char** argv) {
   const std::filesystem::path folder = argv[1];
   size_t number = 0;
   for (const SampleFile& f : sample_files()) write(folder / f.format, number++, f.bytes);
+  write(folder / "onnx", number++, small_onnx());
+  write(folder / "onnx", number++, sample_onnx());
   write(folder / "shards", 0,
         text(R"({"metadata":{"total_size":3},"weight_map":{"a":"x","b":"y"}})"));
   const Bytes tensor = pickled_tensor("0", 8, 1, {2, 3}, {3, 1});

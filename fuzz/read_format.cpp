@@ -6,6 +6,8 @@
 #include "io/formats/idx_array.h"
 #include "io/formats/npy.h"
 #include "io/formats/npz.h"
+#include "io/formats/onnx.h"
+#include "io/formats/onnx_text.h"
 #include "io/formats/pickle.h"
 #include "io/formats/pytorch.h"
 #include "io/formats/read_all.h"
@@ -23,6 +25,10 @@ void read_shards(const MemoryBytes& s) { read_shard_index(s); }
 void read_npy_file(const MemoryBytes& s) { touch(s, read_npy(s, "x")); }
 void read_gguf_file(const MemoryBytes& s) { touch(s, read_gguf(s)); }
 void read_idx_file(const MemoryBytes& s) { touch(s, read_idx_array(s, "x")); }
+void read_onnx_file(const MemoryBytes& s) {
+  is_onnx(s);
+  (void)text_of(s, read_onnx(s));
+}
 void read_npz_file(const MemoryBytes& s) {
   touch(s, read_npz(s, read_zip_directory(s)));
 }

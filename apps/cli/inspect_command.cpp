@@ -1,5 +1,5 @@
 // `tuff inspect FILE`: the tensors and metadata of a file of any format that io reads, without
-// reading the tensors' contents.
+// reading the tensors' contents; what an ONNX model is.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -7,6 +7,7 @@
 #include <tuff/io.h>
 #include "base/check.h"
 #include "cli/command.h"
+#include "cli/inspect_onnx.h"
 #include "base/json.h"
 #include "cli/terminal.h"
 
@@ -82,7 +83,8 @@ void add_inspect_command(CLI::App& app, Action& chosen) {
   CLI::App* c = app.add_subcommand(
       "inspect",
       "Lists the tensors and metadata of a file: safetensors (single, or sharded by its "
-      ".index.json), .npy, .npz, PyTorch's .pt and .pth, GGUF, IDX");
+      ".index.json), .npy, .npz, PyTorch's .pt and .pth, GGUF, IDX; inputs, outputs and operators "
+      "of an ONNX model, with those that are missing");
   auto o = std::make_shared<Options>();
   c->add_option("file", o->file, "The file; its format is told by its contents")
       ->required()
@@ -91,9 +93,14 @@ void add_inspect_command(CLI::App& app, Action& chosen) {
   c->footer(
       "Examples:\n"
       "  tuff inspect model.gguf\n"
-      "  tuff inspect model.safetensors.index.json --json");
+      "  tuff inspect model.safetensors.index.json --json\n"
+      "  tuff inspect model.onnx");
   c->callback([o, &chosen] {
     chosen = [o] {
+      if (is_onnx_file(o->file)) {
+        inspect_onnx(o->file, o->json);
+        return kExitOk;
+      }
       const TensorDict file = load(o->file);
       if (o->json)
         print_lines(file);

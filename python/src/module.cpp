@@ -95,6 +95,7 @@ PYBIND11_MODULE(_tuff, m) {
   bind_fft(m);
   bind_digits(m);
   bind_files(m);
+  bind_onnx(m);
   bind_devices(m);
   bind_determinism(m);
   explain_arguments(m);

@@ -23,7 +23,7 @@ from ._tuff import (  # noqa: F401
     is_grad_enabled, linear_int4, load, pack_int4, pow, promote, quantize_int4,
     realize, save, synchronize, tensor, training, unpack_int4, use_deterministic_algorithms,
 )
-from . import amp, autograd, data, distributions, fft, func, linalg, nn, optim  # noqa: F401
+from . import amp, autograd, data, distributions, fft, func, linalg, nn, onnx, optim  # noqa: F401
 from .autograd import checkpoint, scan, vmap  # noqa: F401
 from ._grad import no_grad  # noqa: F401
 from ._jit import Jit, jit  # noqa: F401

@@ -22,7 +22,7 @@ TUFF = None
 COMMANDS = [[], ["devices"], ["check"], ["train"], ["train", "gpt"], ["train", "digits"], ["train", "copy"], ["generate"], ["bench"],
             ["bench", "matmul"], ["bench", "softmax"], ["bench", "train"], ["bench", "compile"], ["tune"],
             ["bringup"], ["cache"], ["cache", "info"], ["cache", "list"], ["cache", "prune"], ["cache", "clear"],
-            ["cache", "verify"], ["emu"], ["emu", "run"], ["inspect"], ["convert"], ["docs"]]
+            ["cache", "verify"], ["emu"], ["emu", "run"], ["inspect"], ["convert"], ["run"], ["docs"]]
 TINY = ["--layers", "1", "--heads", "2", "--embed", "8", "--context", "8", "--batch", "2"]
 
 
@@ -129,7 +129,7 @@ class Usage(TuffTest):
         self.expect_error(3, 'there is no device "XYZ"; there are ', "check", "--device", "XYZ")
 
     def test_files_that_there_are_not(self):
-        for arguments in (["inspect", "missing"], ["convert", "missing", "to.npz"], ["train", "gpt", "--text", "missing"],
+        for arguments in (["inspect", "missing"], ["convert", "missing", "to.npz"], ["run", "missing"], ["train", "gpt", "--text", "missing"],
                           ["train", "digits", "--idx", "missing"], ["train", "gpt", "--resume", "missing"],
                           ["generate", "--load", "missing"], ["check", "--replay", "missing"],
                           ["check", "--graph", "missing"], ["--tuned", "missing", "devices"],

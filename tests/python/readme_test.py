@@ -8,6 +8,7 @@ import unittest
 
 import numpy as np
 
+import onnx_writer
 import tuff
 from tuff import nn, optim
 
@@ -37,6 +38,7 @@ class Readme(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.addCleanup(os.chdir, os.getcwd())
         os.chdir(folder.name)
+        pathlib.Path("model.onnx").write_bytes(onnx_writer.perceptron())
 
     def test_every_example_runs(self):
         found = [(d, line, text) for d in DOCUMENTS for line, text in examples(d)]

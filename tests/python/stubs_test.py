@@ -70,7 +70,7 @@ def members(node):
 
 class Stubs(unittest.TestCase):
     MODULES = (("__init__", tuff), ("fft", tuff.fft), ("linalg", tuff.linalg), ("distributions", tuff.distributions), ("_init", tuff.nn.init), ("nn", tuff.nn), ("optim", tuff.optim), ("data", tuff.data), ("digits", tuff.digits),
-               ("autograd", tuff.autograd), ("amp", tuff.amp))
+               ("autograd", tuff.autograd), ("amp", tuff.amp), ("onnx", tuff.onnx))
 
     def test_names_of_modules(self):
         for stub, module in self.MODULES:

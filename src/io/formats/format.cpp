@@ -4,6 +4,7 @@
 #include "io/formats/idx_array.h"
 #include "io/formats/npy.h"
 #include "io/formats/npz.h"
+#include "io/formats/onnx.h"
 #include "io/formats/pytorch.h"
 #include "io/formats/safetensors.h"
 
@@ -25,6 +26,9 @@ FileIndex read_index(const ByteSource& source, const std::string& name) {
   if (is_zip(source)) return read_archive(source, name);
   if (is_safetensors(source)) return read_safetensors(source);
   if (is_idx(source)) return read_idx_array(source, name);
+  if (is_onnx(source))
+    fail_at(source, 0,
+            "an ONNX model, which is no dictionary of tensors; tuff::onnx::load() reads it");
   const std::vector<uint8_t> head = source.bytes(0, std::min<uint64_t>(2, source.size_bytes()));
   if (head.size() == 2 && head[0] == 0x80 && head[1] <= 5)
     fail_at(source, 0,

@@ -1,0 +1,231 @@
+// `tuff run MODEL.onnx`: a model on inputs from files; its outputs in files, and what they are.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <unordered_set>
+#include <utility>
+
+#include <fmt/ranges.h>
+
+#include <tuff/io.h>
+#include <tuff/onnx.h>
+#include "base/check.h"
+#include "base/json.h"
+#include "base/nearest.h"
+#include "base/os.h"
+#include "bench/median.h"
+#include "cli/command.h"
+#include "cli/terminal.h"
+#include "engine/device.h"
+
+namespace tuff::cli {
+namespace {
+
+struct RunOptions {
+  std::string model, output, device;
+  std::vector<std::string> inputs;
+  uint32_t repeat = 1;
+  bool json = false;
+};
+
+std::vector<std::string> names_of(const std::vector<onnx::ValueInfo>& values) {
+  std::vector<std::string> out;
+  for (const onnx::ValueInfo& v : values) out.push_back(v.name);
+  return out;
+}
+
+// The input that NAME=FILE begins with; names may hold '=' themselves.
+const std::string& input_named(const std::string& text, const std::vector<std::string>& names) {
+  const std::string* found = nullptr;
+  for (const std::string& n : names)
+    if (text.starts_with(n + "=") && (!found || n.size() > found->size())) found = &n;
+  if (found) return *found;
+  const size_t end = text.find('=');
+  if (end == std::string::npos)
+    throw UsageError(fmt::format("--input {}: NAME=FILE belongs there", text));
+  const std::string name = text.substr(0, end);
+  throw UsageError(fmt::format("--input {}: the model has no input '{}'; it has {}{}", text, name,
+                               fmt::join(names, ", "), did_you_mean(name, names)));
+}
+
+Tensor tensor_in(const std::string& path, const std::string& device) {
+  const TensorDict file = load(path, {.device = device});
+  if (file.size() != 1)
+    fail<InvalidArgument>("{}: an input is a file of one tensor, this has {}", path, file.size());
+  return file.at(file.names()[0]);
+}
+
+onnx::Values read_inputs(const RunOptions& o, const onnx::Description& d) {
+  const std::vector<std::string> names = names_of(d.inputs);
+  onnx::Values out;
+  for (const std::string& text : o.inputs) {
+    const std::string& name = input_named(text, names);
+    if (out.contains(name)) throw UsageError(fmt::format("--input {}: given twice", name));
+    out.emplace(name, tensor_in(text.substr(name.size() + 1), o.device));
+  }
+  for (const onnx::ValueInfo& v : d.inputs)
+    if (!out.contains(v.name))
+      throw UsageError(
+          fmt::format("--input {}=FILE is missing: {}{}", v.name, v.type,
+                      v.has_rank ? fmt::format(" ({})", fmt::join(v.shape, ", ")) : std::string()));
+  return out;
+}
+
+// A plain name of a file that no other output has.
+std::string file_name(const std::string& name, std::unordered_set<std::string>& taken) {
+  constexpr size_t kLongest = 100;
+  std::string plain = name.substr(0, kLongest);
+  for (char& c : plain) {
+    const bool kept = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                      c == '_' || c == '-' || c == '.';
+    if (!kept) c = '_';
+  }
+  if (plain.empty() || plain[0] == '.') plain = "_" + plain;
+  std::string out = plain;
+  for (int n = 2; !taken.insert(out).second; n++) out = fmt::format("{}_{}", plain, n);
+  return out + ".npy";
+}
+
+struct Statistics {
+  double min = std::numeric_limits<double>::infinity(), max = -min, mean = 0;
+};
+
+// None of no elements; all NaN where an element is.
+std::optional<Statistics> statistics_of(const Tensor& t) {
+  const auto count = size_t(int64_t(t.numel())), width = size_bytes(t.dtype());
+  if (count == 0) return std::nullopt;
+  std::vector<uint8_t> bytes(count * width);
+  t.copy_to(bytes.data(), bytes.size());
+  Statistics s;
+  double sum = 0;
+  for (size_t i = 0; i < count; i++) {
+    const double x = load_scalar(t.dtype(), bytes.data() + i * width).as_double();
+    if (std::isnan(x)) return Statistics{x, x, x};
+    s.min = std::min(s.min, x);
+    s.max = std::max(s.max, x);
+    sum += x;
+  }
+  s.mean = sum / double(count);
+  return s;
+}
+
+// NumPy has no floats of these.
+Tensor for_npy(const Tensor& t) {
+  const bool narrow = t.dtype() == DType::BF16 || is_float8(t.dtype());
+  return narrow ? t.cast(DType::F32) : t;
+}
+
+void print_output(const RunOptions& o, const std::string& name, const Tensor& t,
+                  const std::string& path) {
+  const std::optional<Statistics> s = statistics_of(t);
+  const std::vector<int64_t> shape = t.sizes();
+  if (o.json) {
+    print_json({{"event", "output"},
+                {"name", name},
+                {"dtype", std::string(tuff::name(t.dtype()))},
+                {"shape", shape},
+                {"min", s ? Json(s->min) : Json()},
+                {"mean", s ? Json(s->mean) : Json()},
+                {"max", s ? Json(s->max) : Json()},
+                {"file", path.empty() ? Json() : Json(path)}});
+    return;
+  }
+  fmt::print("{}: {} ({}){}{}\n", printable(name), tuff::name(t.dtype()), fmt::join(shape, ", "),
+             s ? fmt::format("  min {:.6g}  mean {:.6g}  max {:.6g}", s->min, s->mean, s->max)
+               : std::string("  empty"),
+             path.empty() ? "" : "  " + printable(path));
+}
+
+void write_outputs(const RunOptions& o, const onnx::Description& d, const onnx::Values& values) {
+  if (!o.output.empty()) std::filesystem::create_directories(o.output);
+  std::unordered_set<std::string> taken;
+  for (const onnx::ValueInfo& v : d.outputs) {
+    const Tensor& t = values.at(v.name);
+    std::string path;
+    if (!o.output.empty()) {
+      path = (std::filesystem::path(o.output) / file_name(v.name, taken)).string();
+      TensorDict one;
+      one.set(v.name, for_npy(t));
+      save(path, one);
+    }
+    print_output(o, v.name, t, path);
+  }
+}
+
+onnx::Values timed(const RunOptions& o, const onnx::Model& model, const onnx::Values& inputs,
+                   std::vector<double>& ms) {
+  const uint64_t begin_ns = os::monotonic_ns();
+  onnx::Values out = model(inputs);
+  std::vector<Tensor> all;
+  for (const auto& [name, t] : out) all.push_back(t);
+  Tensor::realize(all);
+  engine::wait_for_reads();
+  engine::Device::get(o.device)->queue().wait_idle();
+  ms.push_back(double(os::monotonic_ns() - begin_ns) / 1e6);
+  return out;
+}
+
+void print_times(const RunOptions& o, double first_ms, const std::vector<double>& later_ms) {
+  if (o.json) {
+    print_json({{"event", "done"},
+                {"device", o.device},
+                {"ms_first", first_ms},
+                {"ms_median", later_ms.empty() ? Json() : Json(bench::median(later_ms))},
+                {"runs", 1 + later_ms.size()}});
+    return;
+  }
+  fmt::print("{:.3f} ms{}", first_ms, later_ms.empty() ? "" : " the first time, with compiling");
+  if (!later_ms.empty())
+    fmt::print("; {:.3f} ms then, the median of {}", bench::median(later_ms), later_ms.size());
+  fmt::print("\n");
+}
+
+int run(RunOptions o) {
+  os::catch_interrupts();
+  o.device = engine::canonical_device(o.device);
+  const onnx::Model model = onnx::load(o.model, {.device = o.device});
+  const onnx::Values inputs = read_inputs(o, model.description());
+  std::vector<double> ms;
+  onnx::Values outputs = timed(o, model, inputs, ms);
+  const double first_ms = std::exchange(ms, {})[0];
+  for (uint32_t i = 1; i < o.repeat && !os::interrupted(); i++)
+    outputs = timed(o, model, inputs, ms);
+  if (os::interrupted()) return kExitInterrupted;
+  write_outputs(o, model.description(), outputs);
+  print_times(o, first_ms, ms);
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app, Action& chosen) {
+  CLI::App* c = app.add_subcommand(
+      "run",
+      "Runs an ONNX model on inputs from files; prints shape, dtype, least, mean and largest "
+      "element of every output, and the time; `tuff inspect` lists what it takes");
+  auto o = std::make_shared<RunOptions>();
+  c->add_option("model", o->model, "The model")->required()->type_name("MODEL.onnx");
+  c->add_option("--input", o->inputs,
+                "A file of one tensor, as .npy, for the input of this name; once for each input")
+      ->allow_extra_args(false)
+      ->type_name("NAME=FILE");
+  c->add_option("--output", o->output,
+                "Each output is written there as NAME.npy, what no file's name may hold as _; "
+                "bfloat16 and float8 as float32")
+      ->type_name("DIR");
+  add_setting(*c, "--repeat", o->repeat,
+              "So many runs; prints the median time of those after the first", "N",
+              CLI::Range(1u, 1'000'000u));
+  add_device_option(*c, o->device);
+  c->add_flag("--json", o->json, "One JSON object per line");
+  c->footer(
+      "Examples:\n"
+      "  tuff run model.onnx --input x=x.npy --output out\n"
+      "  tuff run model.onnx --input x=x.npy --device VULKAN --repeat 20");
+  c->callback([o, &chosen] { chosen = [o] { return run(*o); }; });
+}
+
+}  // namespace tuff::cli

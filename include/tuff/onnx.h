@@ -1,0 +1,77 @@
+// ONNX models: loaded, described and run. Called by users, `tuff run` and `tuff inspect`. Builds
+// through Tensor alone; must never know of graphs or devices.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tuff/tensor.h>
+
+namespace tuff::onnx {
+
+/// An input or output of a model.
+struct ValueInfo {
+  std::string name;
+  std::string type;           ///< "FLOAT", "INT64", "sequence of FLOAT"
+  DType dtype = DType::Void;  ///< of a tensor; Void where tuff cannot compute with it
+  bool has_rank = false;
+  std::vector<std::string> shape;  ///< "3", "batch", "?" where nothing is known
+};
+
+/// An operator that a model uses.
+struct OperatorUse {
+  std::string domain;  ///< "" is ai.onnx
+  std::string name;
+  int64_t version = 0;   ///< of the domain's operators, as the model imports it
+  int64_t count = 0;     ///< nodes, those of inner graphs and functions too
+  std::string missing;   ///< why it cannot be run; empty: it can
+};
+
+/// What a model is, without running anything of it.
+struct Description {
+  int64_t ir_version = 0;
+  std::string producer;
+  std::vector<std::pair<std::string, int64_t>> opsets;
+  std::vector<ValueInfo> inputs, outputs;  ///< inputs without those that have an initializer
+  std::vector<OperatorUse> operators;      ///< sorted by domain and name
+  uint64_t parameters = 0;                 ///< elements of all initializers
+  std::vector<std::pair<std::string, std::string>> metadata;
+};
+
+/// Values by name.
+using Values = std::map<std::string, Tensor>;
+
+/// How load() makes a model.
+struct LoadOptions {
+  std::string device;  ///< where the model runs; "" is the default device
+};
+
+/// A model in memory: what it holds is read when it is first used. Copies share.
+class Model {
+ public:
+  const Description& description() const;
+  /// The initializers by name, which may be trained: what is assigned to them is used.
+  const Values& parameters() const;
+  /// All outputs. InvalidArgument for an input that is missing, unknown, or of another dtype or
+  /// shape than the model declares; Unsupported naming operator, version and node for what cannot be
+  /// run. Nothing runs before an output is realized, but what decides shapes and branches.
+  Values operator()(const Values& inputs) const;
+
+ private:
+  friend Model load(const std::string& path, const LoadOptions& options);
+  struct State;
+  std::shared_ptr<const State> state_;
+};
+
+/// Reads a model's structure. IoError as tuff::load(); Unsupported naming all operators and types
+/// that are missing, each with its nodes.
+Model load(const std::string& path, const LoadOptions& options = {});
+
+/// Of any model, also of one that load() refuses.
+Description describe(const std::string& path);
+
+}  // namespace tuff::onnx

@@ -1,0 +1,160 @@
+// tuff.onnx: models of that format, loaded, described and called.
+#include <pybind11/stl/filesystem.h>
+#include <tuff/onnx.h>
+
+#include <filesystem>
+
+#include "base/check.h"
+#include "base/parse_number.h"
+#include "interpreter.h"
+#include "module.h"
+
+namespace tuff::python {
+namespace {
+
+using py::arg;
+using Path = std::filesystem::path;
+using onnx::Description;
+using onnx::Model;
+using onnx::OperatorUse;
+using onnx::ValueInfo;
+
+// Texts of a file may be no UTF-8.
+py::str text(const std::string& t) {
+  return py::reinterpret_steal<py::str>(
+      PyUnicode_DecodeUTF8(t.data(), py::ssize_t(t.size()), "replace"));
+}
+
+py::object shape_of(const ValueInfo& v) {
+  if (!v.has_rank) return py::none();
+  py::tuple out(v.shape.size());
+  for (size_t i = 0; i < v.shape.size(); i++) {
+    const auto extent = parse_number<int64_t>(v.shape[i]);
+    out[i] = extent              ? py::object(py::int_(*extent))
+             : v.shape[i] == "?" ? py::object(py::none())
+                                 : py::object(text(v.shape[i]));
+  }
+  return out;
+}
+
+py::dict parameters_of(const Model& model) {
+  py::dict out;
+  for (const auto& [name, tensor] : model.parameters()) out[text(name)] = tensor;
+  return out;
+}
+
+// A tensor, or what tuff.tensor() makes one of.
+Tensor tensor_from(const py::handle& value) {
+  if (py::isinstance<Tensor>(value)) return value.cast<Tensor>();
+  return py::module_::import("tuff._tuff").attr("tensor")(value).cast<Tensor>();
+}
+
+void add_inputs(onnx::Values& inputs, const py::dict& given) {
+  for (const auto& [key, value] : given) {
+    if (!py::isinstance<py::str>(key))
+      throw py::type_error("inputs are named by str, not " + type_name(key));
+    const std::string name = text_of(key);
+    if (!inputs.emplace(name, tensor_from(value)).second)
+      throw py::type_error("input '" + name + "' is given twice");
+  }
+}
+
+py::dict call(const Model& model, const py::args& args, const py::kwargs& named) {
+  if (args.size() > 1 || (args.size() == 1 && !py::isinstance<py::dict>(args[0])))
+    throw py::type_error("a model is called with its inputs by name, or with a dict of them");
+  onnx::Values inputs;
+  if (args.size() == 1) add_inputs(inputs, args[0]);
+  add_inputs(inputs, named);
+  const onnx::Values values = model(inputs);
+  py::dict out;
+  for (const ValueInfo& v : model.description().outputs) out[text(v.name)] = values.at(v.name);
+  return out;
+}
+
+void bind_facts_of_models(py::module_& m) {
+  py::class_<ValueInfo>(m, "ValueInfo", "An input or output of a model.")
+      .def_property_readonly("name", [](const ValueInfo& v) { return text(v.name); })
+      .def_readonly("type", &ValueInfo::type, "\"FLOAT\", \"INT64\", \"sequence of FLOAT\".")
+      .def_property_readonly(
+          "dtype",
+          [](const ValueInfo& v) {
+            return v.dtype == DType::Void ? py::object(py::none()) : dtype_object(v.dtype);
+          },
+          "Of a tensor; None where tuff cannot compute with it.")
+      .def_property_readonly("shape", &shape_of,
+                             "Numbers, names, None for what is not known; None for any rank.")
+      .def("__repr__", [](const ValueInfo& v) {
+        return py::str("<ValueInfo {} {} {}>").format(text(v.name), v.type, shape_of(v));
+      });
+  py::class_<OperatorUse>(m, "OperatorUse", "An operator that a model uses.")
+      .def_property_readonly("domain", [](const OperatorUse& o) { return text(o.domain); })
+      .def_property_readonly("name", [](const OperatorUse& o) { return text(o.name); })
+      .def_readonly("version", &OperatorUse::version)
+      .def_readonly("count", &OperatorUse::count, "Nodes, those of inner graphs too.")
+      .def_property_readonly(
+          "missing", [](const OperatorUse& o) { return text(o.missing); },
+          "Why it cannot be run; \"\": it can.")
+      .def("__repr__", [](const OperatorUse& o) {
+        return py::str("<OperatorUse {}:{} {} x {}>")
+            .format(text(o.domain), text(o.name), o.version, o.count);
+      });
+}
+
+template <class Pairs>
+py::list pairs_of(const Pairs& pairs) {
+  py::list out;
+  for (const auto& [key, value] : pairs) out.append(py::make_tuple(text(key), value));
+  return out;
+}
+
+void bind_description(py::module_& m) {
+  py::class_<Description>(m, "Description", "What a model is, nothing of which is run.")
+      .def_readonly("ir_version", &Description::ir_version)
+      .def_property_readonly("producer", [](const Description& d) { return text(d.producer); })
+      .def_property_readonly(
+          "opsets", [](const Description& d) { return pairs_of(d.opsets); },
+          "(domain, version) of each set of operators.")
+      .def_readonly("inputs", &Description::inputs)
+      .def_readonly("outputs", &Description::outputs)
+      .def_readonly("operators", &Description::operators, "Sorted by domain and name.")
+      .def_readonly("parameters", &Description::parameters, "Elements of all initializers.")
+      .def_property_readonly("metadata", [](const Description& d) {
+        py::dict out;
+        for (const auto& [key, value] : d.metadata) out[text(key)] = text(value);
+        return out;
+      });
+}
+
+}  // namespace
+
+void bind_onnx(py::module_& parent) {
+  py::module_ m = parent.def_submodule("onnx", "Models in ONNX files.");
+  bind_facts_of_models(m);
+  bind_description(m);
+  py::class_<Model>(m, "Model", "A function from inputs to outputs by name. Copies share.")
+      .def("__call__", &call,
+           "All outputs, in the model's order; inputs by name or as a dict: tensors, or what "
+           "tensor() takes.")
+      .def("description", &Model::description)
+      .def_property_readonly("inputs", [](const Model& x) { return x.description().inputs; })
+      .def_property_readonly("outputs", [](const Model& x) { return x.description().outputs; })
+      .def_property_readonly("parameters", &parameters_of,
+                             "The initializers by name; what is assigned to one is used.");
+  m.def(
+      "load",
+      [](const Path& path, const std::string& device) {
+        const Unlocked others;
+        return onnx::load(path.string(), {.device = device});
+      },
+      arg("path"), arg("device") = "",
+      "Reads a model's structure, its contents when they are used.");
+  m.def(
+      "describe",
+      [](const Path& path) {
+        const Unlocked others;
+        return onnx::describe(path.string());
+      },
+      arg("path"), "Of any model, also of one that load() refuses.");
+}
+
+}  // namespace tuff::python

@@ -1,0 +1,6 @@
+"""ONNX models: loaded, described and called.
+
+    model = tuff.onnx.load("model.onnx")
+    outputs = model(x=tuff.zeros(1, 3, 224, 224))  # a dict, in the order of the model's outputs
+"""
+from ._tuff.onnx import Description, Model, OperatorUse, ValueInfo, describe, load  # noqa: F401

@@ -1,0 +1,169 @@
+#include "onnx/node.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace tuff::onnx {
+
+using io::onnx::Attribute;
+using io::onnx::ElementType;
+
+namespace {
+
+// Numbers that are reckoned one by one on the host.
+constexpr int64_t kMostFolded = 4096;
+
+[[noreturn]] void refuse_absent(std::string_view name) {
+  fail<InvalidArgument>("the attribute '{}' is missing, or of another kind", name);
+}
+
+}  // namespace
+
+DType dtype_of(ElementType type) {
+  switch (type) {
+    case ElementType::Float: return DType::F32;
+    case ElementType::Uint4:
+    case ElementType::Uint8: return DType::U8;
+    case ElementType::Int4:
+    case ElementType::Int8: return DType::I8;
+    case ElementType::Uint16: return DType::U16;
+    case ElementType::Int16: return DType::I16;
+    case ElementType::Int32: return DType::I32;
+    case ElementType::Int64: return DType::I64;
+    case ElementType::Bool: return DType::Bool;
+    case ElementType::Float16: return DType::F16;
+    case ElementType::Double: return DType::F64;
+    case ElementType::Uint32: return DType::U32;
+    case ElementType::Uint64: return DType::U64;
+    case ElementType::Bfloat16: return DType::BF16;
+    case ElementType::Float8E4M3FN: return DType::F8E4M3FN;
+    case ElementType::Float8E5M2: return DType::F8E5M2;
+    default: return DType::Void;
+  }
+}
+
+bool is_4_bits(ElementType type) {
+  return type == ElementType::Int4 || type == ElementType::Uint4;
+}
+
+const Value& Node::value(size_t i) const {
+  if (!has(i)) fail<InvalidArgument>("input {} is missing", i);
+  return inputs_[i];
+}
+
+std::vector<Tensor> Node::tensors(size_t from) const {
+  std::vector<Tensor> out;
+  for (size_t i = from; i < count(); i++) out.push_back(tensor(i));
+  return out;
+}
+
+std::vector<Size> Node::extents(size_t i) const {
+  HostNumbers n = value(i).numbers();
+  if (n.is_float()) fail<InvalidArgument>("input {} holds floats where integers are wanted", i);
+  return std::move(n.ints);
+}
+
+std::vector<int64_t> Node::integers(size_t i) const {
+  const std::vector<Size> e = extents(i);
+  return {e.begin(), e.end()};
+}
+
+std::vector<double> Node::floats(size_t i) const {
+  HostNumbers n = value(i).numbers();
+  if (n.is_float()) return std::move(n.floats);
+  std::vector<double> out;
+  for (const Size& s : n.ints) out.push_back(double(int64_t(s)));
+  return out;
+}
+
+int64_t Node::integer(size_t i) const {
+  const std::vector<int64_t> all = integers(i);
+  if (all.size() != 1)
+    fail<InvalidArgument>("input {} has {} elements where one is wanted", i, all.size());
+  return all[0];
+}
+
+double Node::number(size_t i) const {
+  const std::vector<double> all = floats(i);
+  if (all.size() != 1)
+    fail<InvalidArgument>("input {} has {} elements where one is wanted", i, all.size());
+  return all[0];
+}
+
+bool Node::folds() const {
+  return std::ranges::all_of(inputs_, [](const Value& v) {
+    return v.absent() || (v.folds() && v.numbers().count() <= kMostFolded);
+  });
+}
+
+const Attribute* Node::find(std::string_view name) const {
+  const Attribute* found = source_.attribute(name);
+  return found && !found->reference.empty() ? around_.bound(found->reference) : found;
+}
+
+int64_t Node::integer(std::string_view name, std::optional<int64_t> otherwise) const {
+  const Attribute* a = find(name);
+  if (a && !a->ints.empty()) return a->ints[0];
+  if (!otherwise) refuse_absent(name);
+  return *otherwise;
+}
+
+double Node::number(std::string_view name, std::optional<double> otherwise) const {
+  const Attribute* a = find(name);
+  if (a && !a->floats.empty()) return double(a->floats[0]);
+  if (!otherwise) refuse_absent(name);
+  return *otherwise;
+}
+
+std::string Node::text(std::string_view name, std::optional<std::string> otherwise) const {
+  const Attribute* a = find(name);
+  if (a && !a->strings.empty()) return a->strings[0];
+  if (!otherwise) refuse_absent(name);
+  return *otherwise;
+}
+
+std::vector<int64_t> Node::integers(std::string_view name, std::vector<int64_t> otherwise) const {
+  const Attribute* a = find(name);
+  return a ? a->ints : otherwise;
+}
+
+std::vector<double> Node::numbers(std::string_view name, std::vector<double> otherwise) const {
+  const Attribute* a = find(name);
+  return a ? std::vector<double>(a->floats.begin(), a->floats.end()) : otherwise;
+}
+
+std::vector<std::string> Node::texts(std::string_view name) const {
+  const Attribute* a = find(name);
+  return a ? a->strings : std::vector<std::string>();
+}
+
+Value Node::constant(std::string_view name) const {
+  const Attribute* a = find(name);
+  if (!a || a->tensors.empty()) refuse_absent(name);
+  return around_.constant(a->tensors[0]);
+}
+
+const io::onnx::Graph& Node::graph(std::string_view name) const {
+  const Attribute* a = find(name);
+  if (!a || a->graphs.empty()) refuse_absent(name);
+  return *a->graphs[0];
+}
+
+std::optional<DType> Node::dtype(std::string_view name) const {
+  const Attribute* a = find(name);
+  if (!a || a->ints.empty()) return std::nullopt;
+  const auto type = ElementType(a->ints[0]);
+  const DType found = dtype_of(type);
+  if (found == DType::Void)
+    fail<Unsupported>("the element type {} is not supported", io::onnx::name(type));
+  return found;
+}
+
+std::optional<std::vector<int64_t>> Node::integers(std::string_view name, size_t input) const {
+  if (has(input)) return integers(input);
+  if (has(name)) return integers(name);
+  return std::nullopt;
+}
+
+}  // namespace tuff::onnx

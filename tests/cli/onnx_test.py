@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""`tuff inspect` and `tuff run` of ONNX models from outside.
+
+Usage: onnx_test.py PATH_OF_TUFF WRITER_FOLDER [unittest options]
+WRITER_FOLDER has onnx_writer.py. Exit code 77 without NumPy, which reads what was written.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import numpy
+except ImportError:
+    print("skipped: NumPy is not there (python3-numpy)")
+    sys.exit(77)
+
+TUFF = onnx = None
+X = numpy.array([[1, 2, 3], [-4, 5, -6]], numpy.float32)
+
+
+class OnnxTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        (self.folder / "m.onnx").write_bytes(onnx.perceptron())
+        numpy.save(self.folder / "x.npy", X)
+
+    def tuff(self, code, *arguments):
+        env = {**os.environ, "TUFF_DEVICE": "CPU", "TUFF_CACHE_DIR": str(self.folder / "cache")}
+        result = subprocess.run([TUFF, *map(str, arguments)], capture_output=True, cwd=self.folder, env=env,
+                                timeout=120, check=False)
+        self.assertEqual(result.returncode, code, (arguments, result.stdout, result.stderr))
+        return result.stdout.decode() if code == 0 else result.stderr.decode()
+
+    def rows(self, *arguments):
+        return [json.loads(line) for line in self.tuff(0, *arguments, "--json").splitlines()]
+
+
+class Inspect(OnnxTest):
+    def test_a_model(self):
+        text = self.tuff(0, "inspect", "m.onnx")
+        for wanted in (r"m.onnx: onnx, IR version 8, 8 parameters, written by tests 1.0", r"  x  FLOAT  \(batch, 3\)",
+                       r"  relu  FLOAT  of any rank", r"  ai.onnx  MatMul  17       1$", r"  author: nobody"):
+            self.assertRegex(text, f"(?m)^{wanted}")
+        rows = self.rows("inspect", "m.onnx")
+        self.assertEqual([r["event"] for r in rows],
+                         ["input", "output", "output", "opset", "operator", "operator", "operator", "metadata", "done"])
+        self.assertEqual(rows[0], {"event": "input", "name": "x", "type": "FLOAT", "dtype": "float32",
+                                   "shape": ["batch", "3"]})
+        self.assertEqual(rows[2]["shape"], None)
+        self.assertEqual((rows[-1]["format"], rows[-1]["parameters"], rows[-1]["missing"]), ("onnx", 8, 0))
+
+    def test_what_is_missing(self):
+        evil = onnx.model([onnx.node("No\x1b[2JSuch", ["x"], ["y"], domain="d")], [onnx.value("x", 1, [2])],
+                          [onnx.value("y", 1, None)], opsets=[("", 17), ("d", 1)])
+        (self.folder / "evil.onnx").write_bytes(evil)
+        text = self.tuff(0, "inspect", "evil.onnx")
+        self.assertIn("operators, 1 missing", text)
+        self.assertRegex(text, r"(?m)^  d  +No\\x1b\[2JSuch  1  +1  +missing: ")
+        self.assertNotIn("\x1b", text)
+        self.assertNotEqual(self.rows("inspect", "evil.onnx")[4]["missing"], None)
+        error = self.tuff(1, "run", "evil.onnx", "--input", "x=x.npy")
+        self.assertIn("Such", error)
+        self.assertNotIn("\x1b", error)
+
+    def test_a_damaged_one(self):
+        (self.folder / "m.onnx").write_bytes(onnx.perceptron()[:60])
+        self.assertRegex(self.tuff(1, "inspect", "m.onnx"), "m.onnx: at byte ")
+
+
+class Run(OnnxTest):
+    def test_outputs(self):
+        text = self.tuff(0, "run", "m.onnx", "--input", "x=x.npy", "--output", "out")
+        wanted = X @ onnx.W + onnx.B
+        got = numpy.load(self.folder / "out/sum.npy")
+        self.assertEqual(got.dtype, numpy.float32)
+        numpy.testing.assert_allclose(got, wanted, rtol=1e-6)
+        numpy.testing.assert_allclose(numpy.load(self.folder / "out/relu.npy"), numpy.maximum(wanted, 0), rtol=1e-6)
+        self.assertRegex(text, r"(?m)^sum: float32 \(2, 2\)  min -5.75  mean 0.3125  max 5  out/sum.npy$")
+        self.assertRegex(text, r"(?m)^\d+\.\d+ ms$")
+
+    def test_rows_and_times(self):
+        rows = self.rows("run", "m.onnx", "--input", "x=x.npy", "--repeat", 3)
+        self.assertEqual([r["event"] for r in rows], ["output", "output", "done"])
+        self.assertEqual((rows[0]["name"], rows[0]["shape"], rows[0]["file"]), ("sum", [2, 2], None))
+        self.assertAlmostEqual(rows[0]["mean"], float((X @ onnx.W + onnx.B).mean()), places=5)
+        self.assertEqual((rows[-1]["device"], rows[-1]["runs"]), ("CPU", 3))
+        self.assertGreater(rows[-1]["ms_median"], 0)
+        self.assertRegex(self.tuff(0, "run", "m.onnx", "--input", "x=x.npy", "--repeat", 3),
+                         r"ms the first time, with compiling; \d+\.\d+ ms then, the median of 2")
+
+    def test_names_of_files(self):
+        names = ["a/b:0", "a_b:0", "..", "é"]
+        (self.folder / "n.onnx").write_bytes(onnx.model([onnx.node("Neg", ["x=y"], [n]) for n in names],
+                                                        [onnx.value("x=y", 1, None)],
+                                                        [onnx.value(n, 1, None) for n in names]))
+        self.tuff(0, "run", "n.onnx", "--input", "x=y=x.npy", "--output", "out")
+        self.assertEqual(sorted(p.name for p in (self.folder / "out").iterdir()),
+                         ["_...npy", "__.npy", "a_b_0.npy", "a_b_0_2.npy"])
+
+    def test_usage(self):
+        for wanted, arguments in (("x=FILE is missing: FLOAT (batch, 3)", []),
+                                  ("has no input 'y'; it has x; did you mean x?", ["--input", "y=x.npy"]),
+                                  ("NAME=FILE belongs there", ["--input", "x.npy"]),
+                                  ("given twice", ["--input", "x=x.npy", "--input", "x=x.npy"])):
+            self.assertIn(wanted, self.tuff(2, "run", "m.onnx", *arguments))
+
+    def test_inputs_that_do_not_fit(self):
+        for name, array in (("dtype", X.astype(numpy.int32)), ("rank", X[0]), ("extent", X[:, :2])):
+            numpy.save(self.folder / f"{name}.npy", array)
+            error = self.tuff(1, "run", "m.onnx", "--input", f"x={name}.npy")
+            self.assertIn("input 'x'", error)
+        numpy.savez(self.folder / "two.npz", a=X, b=X)
+        self.assertIn("a file of one tensor, this has 2", self.tuff(1, "run", "m.onnx", "--input", "x=two.npz"))
+        self.assertIn("absent.npy", self.tuff(1, "run", "m.onnx", "--input", "x=absent.npy"))
+
+
+if __name__ == "__main__":
+    TUFF = sys.argv[1]
+    sys.path.insert(0, sys.argv[2])
+    import onnx_writer as onnx
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

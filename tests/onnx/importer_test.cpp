@@ -1,0 +1,207 @@
+// The importer itself: names, order, inner graphs, functions, what is refused and how.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <tuff/jit.h>
+#include "onnx/models.h"
+
+namespace tuff::onnx::test {
+namespace {
+
+using io::onnx::ElementType;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+template <class E, class F>
+std::string message_of(const F& f) {
+  try {
+    f();
+  } catch (const E& e) {
+    return e.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return "";
+}
+
+TEST(OnnxImporter, ShapeArithmeticStaysOnTheHost) {
+  // y = x.reshape(x.shape[0], -1), as exporters write it.
+  io::onnx::Model m = model({node("Shape", {"x"}, {"s"}), node("Gather", {"s", "zero"}, {"n"}),
+                             node("Unsqueeze", {"n", "axes"}, {"n1"}),
+                             node("Concat", {"n1", "rest"}, {"to"},
+                                  {attribute("axis", int64_t{0})}),
+                             node("Reshape", {"x", "to"}, {"y"})},
+                            {"x"}, {"y", "to"});
+  m.graph.initializers = {constant("zero", ElementType::Int64, {}, std::vector<int64_t>{0}),
+                          integers("axes", {0}), integers("rest", {-1})};
+  const Importer importer(std::move(m));
+  const NamedValues out = importer.run({{"x", counting({2, 3, 4})}});
+  EXPECT_TRUE(out.at("to").folds());
+  EXPECT_THAT(whole(out.at("to")), ElementsAre(2, -1));
+  EXPECT_THAT(shape(out.at("y")), ElementsAre(2, 12));
+}
+
+TEST(OnnxImporter, ExtentsThatVaryInsideAJitStaySymbolic) {
+  io::onnx::Model m = model({node("Shape", {"x"}, {"s"}), node("Gather", {"s", "zero"}, {"n"}),
+                             node("Concat", {"n", "rest"}, {"to"},
+                                  {attribute("axis", int64_t{0})}),
+                             node("Neg", {"x"}, {"z"}), node("Reshape", {"z", "to"}, {"y"})},
+                            {"x"}, {"y"});
+  m.graph.initializers = {integers("zero", {0}), integers("rest", {2, 6})};
+  const Importer importer(std::move(m));
+  Jit jit(
+      [&](const std::vector<Tensor>& in) {
+        return std::vector<Tensor>{importer.run({{"x", in[0]}}).at("y").tensor("")};
+      },
+      {.dynamic = {{.argument = 0, .axis = 0, .name = "N", .min = 1, .max = 4}}});
+  for (const int64_t n : {2, 4, 1, 3}) {
+    const Tensor y = jit({counting({n, 12}).realize()})[0];
+    EXPECT_THAT(shape(Value(y)), ElementsAre(n, 2, 6));
+    EXPECT_EQ(y.to_vector<float>().back(), float(1 - n * 12));
+  }
+}
+
+TEST(OnnxImporter, InitializersAreParametersAndTheirChangesAreUsed) {
+  io::onnx::Model m = model({node("MatMul", {"x", "w"}, {"y"})}, {"x"}, {"y"});
+  m.graph.initializers = {
+      constant("w", ElementType::Float, {2, 1}, std::vector<float>{1, 2})};
+  const Importer importer(std::move(m));
+  const Tensor x = Tensor::from({3, 4}, {1, 2});
+  EXPECT_THAT(floats(importer.run({{"x", x}}).at("y")), ElementsAre(11));
+  Tensor w = importer.parameters().at("w");
+  w.assign(Tensor::from({10, 20}, {2, 1}));
+  EXPECT_THAT(floats(importer.run({{"x", x}}).at("y")), ElementsAre(110));
+}
+
+TEST(OnnxImporter, ParametersHaveGradients) {
+  io::onnx::Model m =
+      model({node("Gemm", {"x", "w", "b"}, {"h"}), node("Relu", {"h"}, {"y"})}, {"x"}, {"y"});
+  m.graph.initializers = {
+      constant("w", ElementType::Float, {2, 2}, std::vector<float>{1, 2, 3, 4}),
+      constant("b", ElementType::Float, {2}, std::vector<float>{-100, 1})};
+  const Importer importer(std::move(m));
+  Tensor w = importer.parameters().at("w"), b = importer.parameters().at("b");
+  w.set_requires_grad(), b.set_requires_grad();
+  importer.run({{"x", Tensor::from({5, 6}, {1, 2})}}).at("y").tensor("").sum().backward();
+  EXPECT_THAT(floats(w.grad()), ElementsAre(0, 5, 0, 6));  // the first column is cut off
+  EXPECT_THAT(floats(b.grad()), ElementsAre(0, 1));
+}
+
+TEST(OnnxImporter, InputsOverrideInitializers) {
+  io::onnx::Model m = model({node("Add", {"x", "b"}, {"y"})}, {"x", "b"}, {"y"});
+  m.graph.initializers = {constant("b", ElementType::Float, {1}, std::vector<float>{5})};
+  const Importer importer(std::move(m));
+  const Tensor x = Tensor::from({1, 2}, {2});
+  EXPECT_THAT(floats(importer.run({{"x", x}}).at("y")), ElementsAre(6, 7));
+  EXPECT_THAT(floats(importer.run({{"x", x}, {"b", Tensor::from({1}, {1})}}).at("y")),
+              ElementsAre(2, 3));
+}
+
+TEST(OnnxImporter, BranchesSeeTheNamesAroundThem) {
+  const auto branch = [](const char* op) {
+    io::onnx::Graph g;
+    g.nodes = {node(op, {"x", "x"}, {"r"})};
+    g.outputs = {any_info("r")};
+    return g;
+  };
+  const Importer importer(model({node("If", {"c"}, {"y"},
+                                      {attribute("then_branch", branch("Add")),
+                                       attribute("else_branch", branch("Sub"))})},
+                                {"c", "x"}, {"y"}));
+  const Tensor x = Tensor::from({1, 2}, {2});
+  const auto run = [&](bool c) {
+    return floats(importer
+                      .run({{"x", x}, {"c", Tensor::full({}, c, {.dtype = DType::Bool})}})
+                      .at("y"));
+  };
+  EXPECT_THAT(run(true), ElementsAre(2, 4));
+  EXPECT_THAT(run(false), ElementsAre(0, 0));
+}
+
+TEST(OnnxImporter, LoopsCarryValuesAndKeepThoseOfEachStep) {
+  io::onnx::Graph body;
+  body.inputs = {any_info("i"), any_info("c"), any_info("s")};
+  body.nodes = {node("Add", {"s", "x"}, {"t"}), node("Identity", {"c"}, {"d"}),
+                node("Identity", {"t"}, {"kept"})};
+  body.outputs = {any_info("d"), any_info("t"), any_info("kept")};
+  io::onnx::Model m = model(
+      {node("Loop", {"n", "", "x"}, {"last", "all"}, {attribute("body", body)})}, {"x"},
+      {"last", "all"});
+  m.graph.initializers = {constant("n", ElementType::Int64, {}, std::vector<int64_t>{3})};
+  const Importer importer(std::move(m));
+  const NamedValues out = importer.run({{"x", Tensor::from({1, 10}, {2})}});
+  EXPECT_THAT(floats(out.at("last")), ElementsAre(4, 40));
+  EXPECT_THAT(shape(out.at("all")), ElementsAre(3, 2));
+  EXPECT_THAT(floats(out.at("all")), ElementsAre(2, 20, 3, 30, 4, 40));
+}
+
+TEST(OnnxImporter, FunctionsOfTheModelGetTheirAttributes) {
+  io::onnx::Function f;
+  f.name = "Scaled", f.domain = "mine", f.inputs = {"a"}, f.outputs = {"b"};
+  f.attributes = {"slope"}, f.opsets = {{"", 21}};
+  io::onnx::Attribute by_reference;
+  by_reference.name = "alpha", by_reference.reference = "slope";
+  by_reference.kind = io::onnx::Attribute::Kind::Float;
+  f.nodes = {node("LeakyRelu", {"a"}, {"b"}, {by_reference})};
+  io::onnx::Node call = node("Scaled", {"x"}, {"y"}, {attribute("slope", 0.5f)});
+  call.domain = "mine";
+  io::onnx::Model m = model({call}, {"x"}, {"y"});
+  m.opsets.emplace_back("mine", 1);
+  m.functions = {f};
+  const Importer importer(std::move(m));
+  EXPECT_THAT(floats(importer.run({{"x", Tensor::from({-2, 4}, {2})}}).at("y")),
+              ElementsAre(-1, 4));
+}
+
+TEST(OnnxImporter, AllThatIsMissingIsNamed) {
+  const std::string text = message_of<Unsupported>([] {
+    io::onnx::Model m = model({node("StringSplit", {"x"}, {"a", "b"}),
+                               node("NoSuchThing", {"a"}, {"c"})},
+                              {"x"}, {"c"});
+    m.graph.initializers = {constant<float>("z", ElementType::Complex64, {0}, {})};
+    const Importer importer(std::move(m));
+  });
+  EXPECT_THAT(text, AllOf(HasSubstr("StringSplit-21"), HasSubstr("NoSuchThing_of_c"),
+                          HasSubstr("COMPLEX64")));
+}
+
+TEST(OnnxImporter, NewerOperatorsThanTheImportedVersionAreMissing) {
+  EXPECT_THROW(Importer(model({node("Gelu", {"x"}, {"y"})}, {"x"}, {"y"}, 19)), Unsupported);
+  EXPECT_NO_THROW(Importer(model({node("Gelu", {"x"}, {"y"})}, {"x"}, {"y"}, 20)));
+  EXPECT_THROW(Importer(model({node("Abs", {"x"}, {"y"})}, {"x"}, {"y"}, 1000)), Unsupported);
+}
+
+TEST(OnnxImporter, NodesReadWhatStandsBeforeThem) {
+  const std::string text = message_of<IoError>([] {
+    const Importer importer(
+        model({node("Abs", {"a"}, {"b"}), node("Neg", {"x"}, {"a"})}, {"x"}, {"b"}));
+  });
+  EXPECT_THAT(text, AllOf(HasSubstr("Abs_of_b"), HasSubstr("'a'")));
+}
+
+TEST(OnnxImporter, ErrorsNameNodeOperatorVersionAndShapes) {
+  const std::string text = message_of<ShapeError>(
+      [] { run_op("MatMul", {counting({2, 3}), counting({4, 5})}, {}, 13); });
+  EXPECT_THAT(text, AllOf(HasSubstr("MatMul_of_y0"), HasSubstr("MatMul-13"),
+                          HasSubstr("float32 (2, 3)"), HasSubstr("float32 (4, 5)")));
+}
+
+TEST(OnnxImporter, InputsAreCheckedAgainstTheModel) {
+  io::onnx::Model m = model({node("Add", {"a", "b"}, {"y"})}, {}, {"y"});
+  m.graph.inputs = {tensor_info("a", ElementType::Float, "batch", 3),
+                    tensor_info("b", ElementType::Float, "batch", 3)};
+  const Importer importer(std::move(m));
+  const auto run = [&](const NamedValues& v) {
+    return message_of<InvalidArgument>([&] { importer.run(v); });
+  };
+  const Tensor two = counting({2, 3}), four = counting({4, 3});
+  EXPECT_NO_THROW(importer.run({{"a", two}, {"b", two}}));
+  EXPECT_THAT(run({{"a", two}}), HasSubstr("'b' is missing"));
+  EXPECT_THAT(run({{"a", two}, {"b", two}, {"c", two}}), HasSubstr("no input 'c'"));
+  EXPECT_THAT(run({{"a", two}, {"b", two.cast(DType::F64)}}), HasSubstr("FLOAT (batch, 3)"));
+  EXPECT_THAT(run({{"a", two}, {"b", counting({2, 4})}}), HasSubstr("(2, 4)"));
+  EXPECT_THAT(run({{"a", two}, {"b", four}}), AllOf(HasSubstr("'batch'"), HasSubstr("4")));
+}
+
+}  // namespace
+}  // namespace tuff::onnx::test

@@ -1,0 +1,131 @@
+"""ONNX models: described, loaded, called; what is refused, and how."""
+import pathlib
+import tempfile
+import unittest
+
+import numpy as np
+
+import tuff
+from onnx_writer import B, FLOAT, W, message, model, node, perceptron, tensor, value
+
+
+class OnnxTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name) / "m.onnx"
+
+    def written(self, contents):
+        self.path.write_bytes(contents)
+        return self.path
+
+    def load(self, contents):
+        return tuff.onnx.load(self.written(contents), device="CPU")
+
+
+class Models(OnnxTest):
+    def test_values_and_order(self):
+        m = self.load(perceptron())
+        x = np.array([[1, 2, 3], [-4, 5, -6]], np.float32)
+        for outputs in (m(x=x), m({"x": x}), m(x=tuff.tensor(x)), m(x=x.tolist())):
+            self.assertEqual(list(outputs), ["sum", "relu"])
+            np.testing.assert_allclose(outputs["sum"].numpy(), x @ W + B, rtol=1e-6)
+            np.testing.assert_allclose(outputs["relu"].numpy(), np.maximum(x @ W + B, 0), rtol=1e-6)
+        self.assertEqual(m(x=x[:1])["sum"].shape, (1, 2))  # another batch
+
+    def test_what_a_model_says(self):
+        m = self.load(perceptron())
+        (x,) = m.inputs
+        self.assertEqual((x.name, x.type, x.dtype, x.shape), ("x", "FLOAT", tuff.float32, ("batch", 3)))
+        self.assertEqual([(o.name, o.shape) for o in m.outputs], [("sum", ("batch", 2)), ("relu", None)])
+        self.assertIn("x", repr(x))
+        d = m.description()
+        self.assertEqual((d.ir_version, d.producer, d.opsets), (8, "tests 1.0", [("", 17)]))
+        self.assertEqual((d.parameters, d.metadata), (8, {"author": "nobody"}))
+        self.assertEqual([(o.domain, o.name, o.version, o.count, o.missing) for o in d.operators],
+                         [("", "Add", 17, 1, ""), ("", "MatMul", 17, 1, ""), ("", "Relu", 17, 1, "")])
+
+    def test_parameters_are_used_as_they_are_then(self):
+        m = self.load(perceptron())
+        self.assertEqual(sorted(m.parameters), ["b", "w"])
+        np.testing.assert_array_equal(m.parameters["w"].numpy(), W)
+        m.parameters["b"].assign(tuff.tensor(np.array([10.0, 20.0], np.float32), device="CPU"))
+        x = np.ones((1, 3), np.float32)
+        np.testing.assert_allclose(m(x=x)["sum"].numpy(), x @ W + [10, 20], rtol=1e-6)
+
+    def test_parameters_train(self):
+        m = self.load(perceptron())
+        w, b = m.parameters["w"], m.parameters["b"]
+        for p in (w, b):
+            p.requires_grad = True
+        optimizer = tuff.optim.SGD([w, b], lr=0.05)
+        x = tuff.tensor(np.array([[1, 2, 3], [2, -1, 0], [0, 1, 1]], np.float32))
+        y = tuff.tensor(np.array([[1, 0], [0, 1], [1, 1]], np.float32))
+        losses = []
+        for _ in range(20):
+            optimizer.zero_grad()
+            loss = (m(x=x)["sum"] - y).square().mean()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        self.assertLess(losses[-1], losses[0] / 4)
+
+    def test_contents_beside_the_model(self):
+        outside = message(*[(1, n) for n in W.shape], (2, FLOAT), (8, "w"), (13, message((1, "location"), (2, "w.bin"))),
+                          (13, message((1, "offset"), (2, "4"))), (14, 1))
+        (self.path.parent / "w.bin").write_bytes(b"skip" + W.tobytes())
+        m = self.load(model([node("MatMul", ["x", "w"], ["y"])], [value("x", FLOAT, [1, 3])], [value("y", FLOAT, [1, 2])],
+                            [outside]))
+        x = np.ones((1, 3), np.float32)
+        np.testing.assert_allclose(m(x=x)["y"].numpy(), x @ W, rtol=1e-6)
+
+    def test_one_input_given_under_any_name(self):
+        for name in ("self", "inputs", "a b/c:0"):
+            m = self.load(model([node("Neg", [name], ["y"])], [value(name, FLOAT, [2])], [value("y", FLOAT, [2])]))
+            self.assertEqual(m({name: [1.0, 2.0]})["y"].tolist(), [-1, -2])
+
+
+class Refusals(OnnxTest):
+    def test_inputs(self):
+        m = self.load(perceptron())
+        x = np.ones((1, 3), np.float32)
+        for wanted, inputs in (("x", {}), ("z", {"x": x, "z": x}), ("x", {"x": x.astype(np.int64)}),
+                               ("x", {"x": np.ones((1, 4), np.float32)}), ("x", {"x": x[0]})):
+            with self.assertRaisesRegex(tuff.InvalidArgument, f"'{wanted}'"):
+                m(inputs)
+        for wrong in ((x,), ({"x": x}, {"x": x}), ({1: x},)):
+            with self.assertRaises(TypeError):
+                m(*wrong)
+        with self.assertRaisesRegex(TypeError, "'x' is given twice"):
+            m({"x": x}, x=x)
+
+    def test_operators_that_there_are_not(self):
+        contents = model([node("NoSuchOperator", ["x"], ["y"], domain="com.example"), node("Neg", ["y"], ["z"])],
+                         [value("x", FLOAT, [2])], [value("z", FLOAT, [2])], opsets=[("", 17), ("com.example", 1)])
+        with self.assertRaisesRegex(tuff.Unsupported, "NoSuchOperator"):
+            self.load(contents)
+        d = tuff.onnx.describe(self.path)
+        missing = {o.name: o.missing for o in d.operators}
+        self.assertEqual(missing["Neg"], "")
+        self.assertNotEqual(missing["NoSuchOperator"], "")
+
+    def test_files(self):
+        with self.assertRaisesRegex(tuff.IoError, "absent"):
+            tuff.onnx.load("absent.onnx")
+        whole = perceptron()
+        with self.assertRaisesRegex(tuff.IoError, "m.onnx: at byte "):
+            tuff.onnx.load(self.written(whole[:60]))
+        with self.assertRaisesRegex(tuff.IoError, "an ONNX model"):
+            tuff.load(self.written(whole))
+        with self.assertRaisesRegex(tuff.IoError, "model's folder"):
+            outside = message((1, 1), (2, FLOAT), (8, "w"), (13, message((1, "location"), (2, "../w.bin"))), (14, 1))
+            self.load(model([node("Neg", ["w"], ["y"])], [], [value("y", FLOAT, [1])], [outside]))
+
+    def test_texts_that_are_no_utf_8(self):
+        contents = model([node("Neg", ["x"], ["y"])], [value("x", FLOAT, [1])], [value("y", FLOAT, [1])],
+                         metadata=[("key", b"\xff")])
+        self.assertEqual(tuff.onnx.describe(self.written(contents)).metadata, {"key": "\ufffd"})
+
+
+if __name__ == "__main__":
+    unittest.main()
