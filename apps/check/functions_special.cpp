@@ -17,7 +17,7 @@ const std::vector<DType> kIntegers{DType::I8,  DType::U8,  DType::I16, DType::U1
 
 std::vector<Function> numbers() {
   return {
-      {"addcmul", Rounded, [](Inputs x) { return x[0].addcmul(x[1], x[2], 2); }, kIntegers},
+      {"addcmul", Rounded, [](Inputs x) { return x[0].addcmul(x[1], x[2], 2); }},
       {"addcdiv", Rounded, [](Inputs x) { return x[0].addcdiv(x[1], x[2], 2); }},
       {"gcd", Exact, [](Inputs x) { return x[0].gcd(x[1]); }, kIntegers},
       {"lcm", Exact, [](Inputs x) { return x[0].lcm(x[1]); }, kIntegers},

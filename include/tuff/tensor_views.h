@@ -73,10 +73,11 @@ class TensorViews {
   /// Every choice of r elements of a vector, in order: (how many, r); with_replacement: one element
   /// may be chosen several times. InvalidArgument for a negative r, ShapeError for other ranks.
   Tensor combinations(int64_t r = 2, bool with_replacement = false) const;
-  /// Rows and columns (2, count) of the elements on and below (above) a diagonal of (rows,
-  /// columns), row by row; I64. InvalidArgument for negative extents.
+  /// Rows and columns (2, count) of the elements on and below a diagonal of (rows, columns), row by
+  /// row; I64. InvalidArgument for negative extents.
   static Tensor tril_indices(int64_t rows, int64_t columns, int64_t offset = 0,
                              const std::string& device = {});
+  /// The same on and above a diagonal.
   static Tensor triu_indices(int64_t rows, int64_t columns, int64_t offset = 0,
                              const std::string& device = {});
   /// Where positions of the flattened tensor of these sizes are: one tensor per axis.
