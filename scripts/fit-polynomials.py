@@ -73,14 +73,28 @@ def i0_of_square(s):
     return mp.besseli(0, mp.sqrt(s))
 
 
-def i0_tail(t):
-    """sqrt(x) exp(-x) I0(x) of t = 1/x."""
+def i1_over_x(s):
+    """I1(x) / x of s = x^2."""
+    return mp.mpf(1) / 2 if s == 0 else mp.besseli(1, mp.sqrt(s)) / mp.sqrt(s)
+
+
+def bessel_tail(order, t):
     if t < mp.mpf(1) / 2000:  # DLMF, 10.40.1
         terms = [mp.mpf(1)]
         for k in range(1, 12):
-            terms.append(terms[-1] * (2 * k - 1)**2 * t / (8 * k))
+            terms.append(terms[-1] * ((2 * k - 1)**2 - 4 * order**2) * t / (8 * k))
         return mp.fsum(terms) / mp.sqrt(2 * mp.pi)
-    return mp.exp(-1 / t) * mp.besseli(0, 1 / t) / mp.sqrt(t)
+    return mp.exp(-1 / t) * mp.besseli(order, 1 / t) / mp.sqrt(t)
+
+
+def i0_tail(t):
+    """sqrt(x) exp(-x) I0(x) of t = 1/x."""
+    return bessel_tail(0, t)
+
+
+def i1_tail(t):
+    """sqrt(x) exp(-x) I1(x) of t = 1/x."""
+    return bessel_tail(1, t)
 
 
 def fit(function, low, high, degree, center):
@@ -116,6 +130,8 @@ ROWS = [
     ("kDigammaF32", digamma_over_distance, mp.mpf(-1) / 2, mp.mpf(1) / 2, 12), ("kDigammaF64", digamma_over_distance, mp.mpf(-1) / 2, mp.mpf(1) / 2, 24),
     ("kI0F32", i0_of_square, 0, 64, 11), ("kI0F64", i0_of_square, 0, 100, 20),
     ("kI0TailF32", i0_tail, 0, mp.mpf(1) / 8, 7, 0.0625), ("kI0TailF64", i0_tail, 0, mp.mpf(1) / 10, 22, 0.05),
+    ("kI1F32", i1_over_x, 0, 64, 11), ("kI1F64", i1_over_x, 0, 100, 20),
+    ("kI1TailF32", i1_tail, 0, mp.mpf(1) / 8, 8, 0.0625), ("kI1TailF64", i1_tail, 0, mp.mpf(1) / 10, 23, 0.05),
 ]
 
 

@@ -759,9 +759,62 @@ def of_any_rank():
     ]
 
 
+def more_math():
+    """Functions of numbers, and special ones. What PyTorch has no gradient of is written out."""
+    x, y, away, positive = floats(3, 5, low=-3, high=3), floats(3, 5, low=-3, high=3), floats(3, 5, low=0.5, high=3), floats(3, 5, low=0.2, high=6)
+    a, b = ints(3, 5, low=-60, high=60), ints(3, 5, low=-60, high=60)
+    odd, other = torch.tensor([math.nan, math.inf, -math.inf, 0.0, -0.0, 1, -1, 2, 0.5]), torch.tensor([1.0, math.nan, 0, 3, 4, 1, -3, math.inf, math.nan])
+    special = torch.special
+    yield from [
+        ("addcmul", [x, y, away], lambda p, q, r: torch.addcmul(p, q, r, value=2)), ("addcdiv", [x, y, away], lambda p, q, r: torch.addcdiv(p, q, r, value=2)),
+        ("gcd", [a, b], torch.gcd), ("lcm", [a, b], torch.lcm), ("isposinf", [odd], torch.isposinf), ("logaddexp2", [x, y], torch.logaddexp2),
+        ("frexp_mantissa", [x], lambda p: torch.frexp(p)[0]), ("frexp_exponent", [x], lambda p: torch.frexp(p.detach())[1]),
+        ("nextafter", [odd, other], lambda p, q: torch.nextafter(p.detach(), q.detach())),
+        ("fmax", [x, y], torch.fmax), ("fmin", [x, y], torch.fmin), ("heaviside", [odd, other], lambda p, q: torch.heaviside(p.detach(), q.detach())),
+        ("polygamma", [positive], lambda p: torch.polygamma(2, p)), ("trigamma", [floats(3, 5, low=-2.4, high=6)], lambda p: torch.polygamma(1, p)),
+        ("mvlgamma", [positive + 1], lambda p: torch.mvlgamma(p, 2)), ("entr", [positive], special.entr), ("erfcx", [x], special.erfcx), ("ndtr", [x], special.ndtr),
+        ("log_ndtr", [floats(3, 5, low=-9, high=5)], special.log_ndtr), ("ndtri", [floats(3, 5, low=0.01, high=0.99)], special.ndtri), ("xlog1py", [x, positive], special.xlog1py),
+        ("zeta", [positive + 1.1, positive], lambda p, q: special.zeta(p.detach(), q)), ("i0e", [x * 4], special.i0e), ("i1", [x], special.i1), ("i1e", [x * 4], special.i1e),
+        ("spherical_bessel_j0", [x], lambda p: torch.sin(p) / p), ("chebyshev_polynomial_t", [x], lambda p: 8 * p**4 - 8 * p**2 + 1),
+        ("legendre_polynomial_p", [x], lambda p: (5 * p**3 - 3 * p) / 2),
+    ]
+
+
+def more_parts():
+    """Parts put in, choices, products, statistics."""
+    cube, m, row, v = floats(2, 3, 4), floats(3, 5), floats(5), floats(3)
+    some = torch.where(bools(3, 5), m, torch.full_like(m, math.nan))
+    yield from [
+        ("diff", [m], torch.diff), ("block_diag", [m, row], torch.block_diag), ("cartesian_prod", [row, v], torch.cartesian_prod),
+        ("combinations", [row], lambda p: torch.combinations(p, 3, True)), ("select_scatter", [cube, floats(2, 4)], lambda p, q: torch.select_scatter(p, q, 1, -2)),
+        ("slice_scatter", [cube, floats(2, 3, 2)], lambda p, q: torch.slice_scatter(p, q, 2, 1, 4, 2)),
+        ("diagonal_scatter", [m, floats(2)], lambda p, q: torch.diagonal_scatter(p, q, -1)),
+        # By its places: the gradient of PyTorch 1.13 is of memory that nothing was written to.
+        ("as_strided_scatter", [m, floats(2, 3)], lambda p, q: p.reshape(-1).index_copy(0, torch.tensor([2, 3, 4, 7, 8, 9]), q.reshape(-1)).reshape(3, 5)),
+        ("isin", [ints(3, 5), ints(4)], torch.isin), ("inner", [m, floats(2, 5)], torch.inner), ("tensordot", [cube, floats(3, 4, 2)], torch.tensordot),
+        ("vander", [row], lambda p: torch.stack([p**3, p**2, p, torch.ones_like(p)], 1)), ("addmv", [v, m, row], lambda p, q, r: torch.addmv(p, q, r, beta=2, alpha=3)),
+        ("addr", [m, v, row], lambda p, q, r: torch.addr(p, q, r, beta=2, alpha=3)), ("addbmm", [m, floats(2, 3, 4), floats(2, 4, 5)], torch.addbmm),
+        ("nansum", [some], lambda p: torch.nansum(p, 1)), ("nanmean", [some], lambda p: torch.nanmean(p, 1)), ("sum_to_size", [cube], lambda p: p.sum_to_size(3, 1)),
+        ("pdist", [m], F.pdist), ("pairwise_distance", [m, floats(3, 5)], F.pairwise_distance), ("renorm", [m], lambda p: torch.renorm(p, 2, 0, 1.5)),
+        ("trapezoid", [m, row], lambda p, q: torch.trapezoid(p, q, dim=1)), ("cumulative_trapezoid", [m], lambda p: torch.cumulative_trapezoid(p, dx=0.5, dim=0)),
+    ]
+
+
+def more_linalg():
+    """Factors of well conditioned matrices."""
+    four = floats(4, 4) * 0.25 + torch.diag(torch.tensor([3.0, 2, 4, -2])).double()
+    triangle = floats(3, 3) * 0.25 + 2 * torch.eye(3).double()
+    linalg = torch.linalg
+    yield from [
+        ("lu_lower", [four], lambda p: linalg.lu(p)[1]), ("lu_upper", [four], lambda p: linalg.lu(p)[2]),
+        ("lu_pivots", [floats(5, 5)], lambda p: linalg.lu_factor(p.detach())[1]), ("cholesky_solve", [triangle, floats(3, 2)], lambda p, q: torch.cholesky_solve(q, p.tril())),
+        ("matrix_exp", [floats(2, 3, 3)], linalg.matrix_exp), ("householder_product", [floats(4, 3) * 0.5, floats(3)], linalg.householder_product),
+    ]
+
+
 GROUPS = (elementwise, movement, reductions, networks, creation, more_movement, indexing, more_elementwise, special, more_reductions, einsums, more_networks)
 # Drawn after all else, so that the operands of the groups above are what they were.
-LATER = (later_elementwise, later_activations, later_products, later_movement, later_reductions, later_losses, later_attention, window_convolutions, window_pools, window_sampling, later_scatter, sorting, running, transforms, linear_algebra, of_users, of_halves_of_bytes, of_any_rank)
+LATER = (later_elementwise, later_activations, later_products, later_movement, later_reductions, later_losses, later_attention, window_convolutions, window_pools, window_sampling, later_scatter, sorting, running, transforms, linear_algebra, of_users, of_halves_of_bytes, of_any_rank, more_math, more_parts, more_linalg)
 
 
 def main():

@@ -218,7 +218,9 @@ bool refuses(const Function& f, DType t) {
                                                      "grid_sample_bicubic_border", "grid_sample_bicubic_reflection",
                                                      "grid_sample_volume", "grid_sample_volume_nearest",
                                                      "scan", "scan_reverse",
-                                                     "linear_int4", "linear_int4_vector"};
+                                                     "linear_int4", "linear_int4_vector",
+                                                     "addcdiv", "frexp_mantissa", "frexp_exponent",
+                                                     "nextafter", "nanmean", "renorm"};
   static const std::set<std::string> no_bools = {"integer_arithmetic",
                                                  "one_hot",
                                                  "index_int",
@@ -261,6 +263,7 @@ bool refuses(const Function& f, DType t) {
       "cholesky", "qr_q",         "qr_r",        "solve",        "solve_triangular", "inverse",
       "det",      "logdet",       "slogdet",     "slogdet_sign", "eigh_values",      "eigh_vectors",
       "det_singular", "lstsq_any_rank",
+      "lu_lower", "lu_upper", "lu_pivots", "cholesky_solve", "matrix_exp", "householder_product",
       "lstsq",    "svd_values",   "svd_vectors", "pinverse"};
   if (factorizations.count(f.name)) return t != DType::F32 && t != DType::F64;
   if (is_float(t)) return false;
@@ -276,7 +279,7 @@ std::span<const Function> functions() {
     for (const auto part : {elementwise, movement, reductions, networks, functions_with_options,
                             functions_of_math, functions_of_views, functions_of_windows,
                             functions_of_scatter, functions_of_sorting, functions_of_autograd,
-                            functions_of_fft, functions_of_linalg})
+                            functions_of_fft, functions_of_linalg, functions_of_special})
       for (Function& f : part()) out.push_back(std::move(f));
     return out;
   }();

@@ -51,6 +51,8 @@ std::vector<Function> functions_of_sorting();
 // Gradients of users, and what is computed again.
 std::vector<Function> functions_of_autograd();
 
+// Special functions, and further names of PyTorch's.
+std::vector<Function> functions_of_special();
 // Fourier transforms, strides, axes by names, CTC.
 std::vector<Function> functions_of_fft();
 

@@ -55,8 +55,39 @@ Tensor inv(const Tensor& a);
 Tensor det(const Tensor& a);
 
 /// {sign, logarithm of the absolute value} of the determinant: {0, -inf} where a pivot is 0. Only
-/// the logarithm has a gradient.
+/// the logarithm has a gradient, the inverse transposed: inf and NaN where a pivot is 0, as in
+/// PyTorch, since the logarithm has none there.
 std::pair<Tensor, Tensor> slogdet(const Tensor& a);
+
+/// {P, L, U} with a = P L U: a (..., m, n), P (..., m, m) a permutation, L (..., m, k) with ones on
+/// its diagonal, U (..., k, n), k = min(m, n). Gradients where m = n and a is regular; Unsupported
+/// otherwise.
+std::tuple<Tensor, Tensor, Tensor> lu(const Tensor& a);
+/// {L and U in one matrix (..., m, n), L without its diagonal; pivots (..., k) of I32: row i was
+/// exchanged with row pivots[i], both counted from 1}. No gradient: that of lu() has one.
+std::pair<Tensor, Tensor> lu_factor(const Tensor& a);
+/// X with a X = b, or with left = false X a = b, of lu_factor(a) of a square a. Gradients flow to b.
+Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left = true);
+
+/// X with a X = b of a triangle of cholesky(a): b (..., n, k). As solve_triangular() twice.
+Tensor cholesky_solve(const Tensor& b, const Tensor& triangle, bool upper = false);
+/// The inverse of a of a triangle of cholesky(a).
+Tensor cholesky_inverse(const Tensor& triangle, bool upper = false);
+
+/// e to the power of matrices (..., n, n): Taylor's polynomial of degree 18 of a matrix halved
+/// until its 1-norm is at most 1 (up to 2^16), and squared as often.
+Tensor matrix_exp(const Tensor& a);
+
+/// The first n columns of the product of reflections 1 - tau_i v_i v_iᵀ: a (..., m, n), m >= n,
+/// whose columns below the diagonal are the v_i, with 1 on it; tau (..., k), k <= n.
+Tensor householder_product(const Tensor& a, const Tensor& tau);
+
+/// The b with tensordot(b, a, a.dim() - ind) one: the inverse of a as a matrix of its first `ind`
+/// axes by the others. ShapeError unless that is square, InvalidArgument unless ind is positive.
+Tensor tensorinv(const Tensor& a, int64_t ind = 2);
+/// X with tensordot(a, X, X.dim()) = b, a's axes `dims` moved to its end first. ShapeError unless
+/// a is square as a matrix of b.numel() rows.
+Tensor tensorsolve(const Tensor& a, const Tensor& b, const Axes& dims = {});
 
 /// {eigenvalues (..., n), ascending; eigenvectors, the columns of (..., n, n)} of a symmetric
 /// matrix, whose triangle `uplo` ("L" or "U") is read. Jacobi's method (1846), in parallel (Brent
@@ -119,6 +150,11 @@ Tensor norm(const Tensor& x, std::optional<double> order = {}, const Axes& dim =
 /// the smallest, for -2 the other way round; "fro", "nuc".
 Tensor cond(const Tensor& a, std::optional<double> order = {});
 Tensor cond(const Tensor& a, std::string_view order);
+
+/// The sum of products along an axis; both broadcast.
+Tensor vecdot(const Tensor& x, const Tensor& y, int64_t dim = -1);
+/// Powers 0, 1, ... of the elements of (..., n): (..., n, count), count being n if not given.
+Tensor vander(const Tensor& x, std::optional<int64_t> count = {});
 
 /// The product of several matrices, the first and last of which may be vectors, in the order that
 /// multiplies least numbers (Godbole, 1973).

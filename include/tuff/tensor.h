@@ -104,6 +104,9 @@ class Tensor : public TensorMath,
   /// `steps` values from start to end, both included, evenly spaced.
   static Tensor linspace(Number start, Number end, int64_t steps,
                          const TensorOptions& options = {});
+  /// base to the power of each of linspace(start, end, steps). InvalidArgument for negative steps.
+  static Tensor logspace(double start, double end, int64_t steps, double base = 10,
+                         const TensorOptions& options = {});
   /// Ones on the diagonal of (n, n), or of (n, m).
   static Tensor eye(const Size& n, const TensorOptions& options = {});
   static Tensor eye(const Size& n, const Size& m, const TensorOptions& options = {});

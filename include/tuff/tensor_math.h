@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 
 #include <tuff/arguments.h>
 
@@ -28,6 +29,21 @@ class TensorMath {
   Tensor mul(Number other) const;
   Tensor div(const Tensor& other) const;
   Tensor div(Number other) const;
+  /// Bit by bit, of integers and bools: the operators & | ^. InvalidArgument for floats.
+  Tensor bitwise_and(const Tensor& other) const;
+  Tensor bitwise_and(Number other) const;
+  Tensor bitwise_or(const Tensor& other) const;
+  Tensor bitwise_or(Number other) const;
+  Tensor bitwise_xor(const Tensor& other) const;
+  Tensor bitwise_xor(Number other) const;
+  /// x + value a b.
+  Tensor addcmul(const Tensor& a, const Tensor& b, Number value = 1) const;
+  /// x + value a / b. InvalidArgument if none of x, a and b is a float: cast() one.
+  Tensor addcdiv(const Tensor& a, const Tensor& b, Number value = 1) const;
+  /// The greatest number that divides both, 0 of two zeros, and the least that both divide.
+  /// InvalidArgument unless both are integers.
+  Tensor gcd(const Tensor& other) const;
+  Tensor lcm(const Tensor& other) const;
 
   // ---- comparisons by name, and truth: bool results
 
@@ -55,6 +71,9 @@ class TensorMath {
                  bool equal_nan = false) const;
   /// Is the sign bit set: also of -0 and of a NaN that has it.
   Tensor signbit() const;
+  /// Infinite and above 0; infinite and below 0. Integers and bools are not.
+  Tensor isposinf() const;
+  Tensor isneginf() const;
 
   // ---- elementary functions: integers and bools become F32
 
@@ -89,12 +108,31 @@ class TensorMath {
   /// The derivative of lgamma(); NaN at the negative whole numbers, infinite at 0. Below 0 as
   /// lgamma().
   Tensor digamma() const;
+  /// The n-th derivative of digamma(). NaN below 0 for n > 1, infinite at the whole numbers up to
+  /// 0. InvalidArgument for a negative n.
+  Tensor polygamma(int64_t n) const;
+  /// The logarithm of the multivariate gamma function of p dimensions (Muirhead, 1982), of x above
+  /// (p - 1)/2. InvalidArgument unless p is positive.
+  Tensor mvlgamma(int64_t p) const;
   /// The modified Bessel function of the first kind of order 0 (NIST DLMF, 10.25).
   Tensor i0() const;
   /// log(x / (1 - x)), of x kept in eps..1 - eps if eps is given.
   Tensor logit(std::optional<double> eps = {}) const;
   /// log(exp(x) + exp(y)) without overflow on the way.
   Tensor logaddexp(const Tensor& other) const;
+  /// log2(2^x + 2^y) without overflow on the way.
+  Tensor logaddexp2(const Tensor& other) const;
+  /// pow() in F64, of whatever dtypes. Unsupported on devices without F64.
+  Tensor float_power(const Tensor& exponent) const;
+  Tensor float_power(Number exponent) const;
+  /// x 2^exponent.
+  Tensor ldexp(const Tensor& exponent) const;
+  /// {m, e} with x = m 2^e, |m| in 0.5..1 and e in I32; {x, 0} of 0, infinities and NaN.
+  /// InvalidArgument for integers and bools.
+  std::pair<Tensor, Tensor> frexp() const;
+  /// The next number of the dtype from x towards the other one; without gradient. NaN if either is.
+  /// InvalidArgument for integers and bools.
+  Tensor nextafter(const Tensor& other) const;
   /// x log(y), and 0 where x is 0, unless y is NaN.
   Tensor xlogy(const Tensor& y) const;
   Tensor xlogy(Number y) const;
@@ -107,6 +145,11 @@ class TensorMath {
 
   /// x - trunc(x). InvalidArgument for integers and bools.
   Tensor frac() const;
+  /// The larger (smaller) of two; NaN only if both are. The gradient of equal ones goes to x.
+  Tensor fmax(const Tensor& other) const;
+  Tensor fmin(const Tensor& other) const;
+  /// 0 below 0, 1 above, `values` at 0; 0 of NaN. Without gradient.
+  Tensor heaviside(const Tensor& values) const;
   /// |x| with the sign bit of the other one. Gradients flow to x alone, and none at 0.
   Tensor copysign(const Tensor& sign) const;
   Tensor copysign(Number sign) const;

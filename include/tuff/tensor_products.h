@@ -2,6 +2,8 @@
 // class Tensor, which inherits it. Users include tensor.h.
 #pragma once
 
+#include <optional>
+
 #include <tuff/arguments.h>
 
 namespace tuff {
@@ -22,6 +24,17 @@ class TensorProducts {
   Tensor mm(const Tensor& other) const;
   /// (b, n, k) x (b, k, m).
   Tensor bmm(const Tensor& other) const;
+  /// Sums of products over the last axis of both: (..., k), (..., k) -> all other axes of the one,
+  /// then of the other. A scalar is a factor. ShapeError for another k.
+  Tensor inner(const Tensor& other) const;
+  /// Sums of products over the last `dims` axes of this tensor and the first of the other.
+  Tensor tensordot(const Tensor& other, int64_t dims = 2) const;
+  /// The same over axes that are named, pair by pair. InvalidArgument for lists of different
+  /// lengths, ShapeError for extents that differ.
+  Tensor tensordot(const Tensor& other, const Axes& dims, const Axes& other_dims) const;
+  /// Powers of the elements of a vector, columns from the highest on: (n, count), count being n if
+  /// not given. ShapeError for other ranks, InvalidArgument for a negative count.
+  Tensor vander(std::optional<int64_t> count = {}, bool increasing = false) const;
   /// (n), (m) -> (n, m).
   Tensor outer(const Tensor& other) const;
   /// The vector at right angles to two of 3 elements along an axis; the other axes broadcast.
@@ -30,6 +43,13 @@ class TensorProducts {
   Tensor kron(const Tensor& other) const;
   /// beta x + alpha mm(a, b); x, which broadcasts, counts for nothing if beta is 0.
   Tensor addmm(const Tensor& a, const Tensor& b, double beta = 1, double alpha = 1) const;
+  /// The same of mv(matrix, vector).
+  Tensor addmv(const Tensor& matrix, const Tensor& vector, double beta = 1,
+               double alpha = 1) const;
+  /// The same of outer(a, b).
+  Tensor addr(const Tensor& a, const Tensor& b, double beta = 1, double alpha = 1) const;
+  /// The same of the sum of bmm(a, b) over the batch.
+  Tensor addbmm(const Tensor& a, const Tensor& b, double beta = 1, double alpha = 1) const;
   /// The same of bmm(a, b).
   Tensor baddbmm(const Tensor& a, const Tensor& b, double beta = 1, double alpha = 1) const;
 

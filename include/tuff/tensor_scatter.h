@@ -82,6 +82,9 @@ class TensorScatter {
   Tensor masked_scatter(const Tensor& mask, const Tensor& source) const;
   /// masked_scatter() in place.
   Tensor& masked_scatter_(const Tensor& mask, const Tensor& source);
+  /// The elements where the mask (bool; both broadcast) holds, in row-major order, as a vector.
+  /// Waits for how many there are; InvalidArgument inside a Jit.
+  Tensor masked_select(const Tensor& mask) const;
   /// gather() of what index and this tensor broadcast to off `dim`; of the flattened tensor without
   /// one.
   Tensor take_along_dim(const Tensor& index, std::optional<int64_t> dim = {}) const;

@@ -73,6 +73,8 @@ class TensorSorting {
   Tensor searchsorted(const Tensor& values, bool right = false) const;
   /// The other way round: where these values can be put among boundaries, a sorted vector.
   Tensor bucketize(const Tensor& boundaries, bool right = false) const;
+  /// Bool: is each element (not, if invert) one of these? NaN is none.
+  Tensor isin(const Tensor& elements, bool invert = false) const;
   /// How often 0, 1, ... stand in a vector of integers: as many counts (I32) as the largest asks
   /// for, at least minlength. IndexError for a negative one, ShapeError for other ranks.
   Tensor bincount(int64_t minlength = 0) const;

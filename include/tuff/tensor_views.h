@@ -53,12 +53,62 @@ class TensorViews {
   static Tensor dstack(const std::vector<Tensor>& tensors);
   /// As hstack(), vectors as columns.
   static Tensor column_stack(const std::vector<Tensor>& tensors);
+  /// tensor_split() along axis 1, of vectors along axis 0; ShapeError for scalars.
+  std::vector<Tensor> hsplit(int64_t sections) const;
+  std::vector<Tensor> hsplit_at(const Axes& indices) const;
+  /// tensor_split() along axis 0; ShapeError below two axes.
+  std::vector<Tensor> vsplit(int64_t sections) const;
+  std::vector<Tensor> vsplit_at(const Axes& indices) const;
+  /// tensor_split() along axis 2; ShapeError below three axes.
+  std::vector<Tensor> dsplit(int64_t sections) const;
+  std::vector<Tensor> dsplit_at(const Axes& indices) const;
+  /// Matrices (vectors as rows, scalars as (1, 1)) along a diagonal, zeros elsewhere; (1, 0) of
+  /// none. ShapeError beyond two axes.
+  static Tensor block_diag(const std::vector<Tensor>& tensors);
+  /// All expanded to the shape that they have together; ShapeError where there is none.
+  static std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors);
+  /// Every choice of one element of each vector: (product of their lengths, how many), the last one
+  /// running fastest; of one vector itself. ShapeError for other ranks.
+  static Tensor cartesian_prod(const std::vector<Tensor>& tensors);
+  /// Every choice of r elements of a vector, in order: (how many, r); with_replacement: one element
+  /// may be chosen several times. InvalidArgument for a negative r, ShapeError for other ranks.
+  Tensor combinations(int64_t r = 2, bool with_replacement = false) const;
+  /// Rows and columns (2, count) of the elements on and below a diagonal of (rows, columns), row by
+  /// row; I64. InvalidArgument for negative extents.
+  static Tensor tril_indices(int64_t rows, int64_t columns, int64_t offset = 0,
+                             const std::string& device = {});
+  /// The same on and above a diagonal.
+  static Tensor triu_indices(int64_t rows, int64_t columns, int64_t offset = 0,
+                             const std::string& device = {});
+  /// Where positions of the flattened tensor of these sizes are: one tensor per axis.
+  /// InvalidArgument for positions that are no integers.
+  std::vector<Tensor> unravel_index(const Sizes& sizes) const;
+  /// A matrix with the flattened tensor on a diagonal.
+  Tensor diagflat(int64_t offset = 0) const;
+  /// This tensor with `source`, of the shape of select(dim, index), in its place.
+  Tensor select_scatter(const Tensor& source, int64_t dim, int64_t index) const;
+  /// The same of slice(dim, start, stop, step).
+  Tensor slice_scatter(const Tensor& source, int64_t dim = 0, std::optional<Size> start = {},
+                       std::optional<Size> stop = {}, int64_t step = 1) const;
+  /// The same of diagonal(offset, dim1, dim2).
+  Tensor diagonal_scatter(const Tensor& source, int64_t offset = 0, int64_t dim1 = 0,
+                          int64_t dim2 = 1) const;
+  /// The same of as_strided(sizes, stride, offset). InvalidArgument for extents that vary.
+  Tensor as_strided_scatter(const Tensor& source, const Sizes& sizes,
+                            const std::vector<int64_t>& stride, int64_t offset = 0) const;
+  /// n times the differences of neighbours along an axis; of bools whether they differ.
+  /// InvalidArgument for a negative n, ShapeError for a scalar.
+  Tensor diff(int64_t n = 1, int64_t dim = -1) const;
+  /// The same of the axis with `prepend` in front and `append` behind; undefined ones are none.
+  Tensor diff(int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) const;
   /// Axes to other places; the others keep their order. InvalidArgument for lists that differ in
   /// length or name an axis twice.
   Tensor movedim(const Axes& source, const Axes& destination) const;
   Tensor movedim(int64_t source, int64_t destination) const;
   /// transpose() by NumPy's name.
   Tensor swapaxes(int64_t axis0, int64_t axis1) const;
+  /// Two axes exchanged; vectors and scalars as they are. ShapeError beyond two axes.
+  Tensor t() const;
   /// expand() by NumPy's name.
   Tensor broadcast_to(const Sizes& sizes) const;
   Tensor expand_as(const Tensor& other) const;

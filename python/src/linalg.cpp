@@ -37,6 +37,11 @@ void bind_factorizations(py::module_& m) {
   m.def("eigvalsh", &linalg::eigvalsh, arg("A"), arg("UPLO") = "L", "The eigenvalues of eigh().");
   m.def("svd", &linalg::svd, arg("A"), arg("full_matrices") = true,
         "U, S and Vh with A = U diag(S) Vh, S descending.");
+  m.def("lu", &linalg::lu, arg("A"), "P, L and U with A = P L U.");
+  m.def("lu_factor", &linalg::lu_factor, arg("A"),
+        "L and U in one matrix, and which rows were exchanged, counted from 1.");
+  m.def("householder_product", &linalg::householder_product, arg("A"), arg("tau"),
+        "The first columns of the product of reflections 1 - tau v vT.");
   m.def("svdvals", &linalg::svdvals, arg("A"), "The singular values of svd().");
 }
 
@@ -58,12 +63,32 @@ void bind_equations(py::module_& m) {
       "The X of the smallest |A X - B|, and sums of squares of what is left.");
   m.def("pinv", &linalg::pinv, arg("A"), py::kw_only(), arg("atol") = py::none(),
         arg("rtol") = py::none(), "Moore and Penrose's inverse.");
+  m.def("lu_solve", &linalg::lu_solve, arg("LU"), arg("pivots"), arg("B"), py::kw_only(),
+        arg("left") = true, "X with A X = B, or X A = B, of lu_factor(A).");
+  m.def("tensorinv", &linalg::tensorinv, arg("A"), arg("ind") = 2,
+        "The inverse of A as a matrix of its first `ind` axes by the others.");
+  m.def(
+      "tensorsolve",
+      [](const Tensor& a, const Tensor& b, const AxesArgument& dims) {
+        return linalg::tensorsolve(a, b, dims.axes);
+      },
+      arg("A"), arg("B"), arg("dims") = AxesArgument{},
+      "X with tensordot(A, X, X.dim()) = B, A's axes `dims` moved to its end first.");
+  m.def("cholesky_solve", &linalg::cholesky_solve, arg("B"), arg("L"), arg("upper") = false,
+        "X with A X = B of a triangle of cholesky(A).");
+  m.def("cholesky_inverse", &linalg::cholesky_inverse, arg("L"), arg("upper") = false,
+        "The inverse of A of a triangle of cholesky(A).");
   m.def("det", &linalg::det, arg("A"), "The determinant.");
   m.def("slogdet", &linalg::slogdet, arg("A"),
         "The sign of the determinant and the logarithm of its absolute value.");
 }
 
 void bind_numbers(py::module_& m) {
+  m.def("matrix_exp", &linalg::matrix_exp, arg("A"), "e to the power of a matrix.");
+  m.def("vecdot", &linalg::vecdot, arg("x"), arg("y"), py::kw_only(), arg("dim") = -1,
+        "The sum of products along an axis.");
+  m.def("vander", &linalg::vander, arg("x"), py::kw_only(), arg("N") = py::none(),
+        "Powers 0, 1, ... of elements, as a last axis.");
   m.def("matrix_power", &linalg::matrix_power, arg("A"), arg("n"),
         "The product of n factors A; of inv(A) where n is negative.");
   m.def("matrix_rank", &linalg::matrix_rank, arg("A"), py::kw_only(), arg("atol") = py::none(),

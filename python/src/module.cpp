@@ -85,6 +85,7 @@ PYBIND11_MODULE(_tuff, m) {
   bind_state(tensor);
   bind_sharing(m, tensor);
   bind_linalg(m, tensor);
+  bind_special(m);
   bind_functions(m);
   bind_int4(m);
   bind_all_reduce(m);

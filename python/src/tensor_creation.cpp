@@ -91,6 +91,21 @@ void bind_filled(TensorClass& c) {
       arg("sizes"), arg("value"), TUFF_OPTIONS(DType::F32), "One value everywhere.");
 }
 
+void bind_indices(TensorClass& c) {
+  c.def_static(
+      "logspace",
+      [](double start, double end, int64_t steps, double base, DType t, const std::string& device,
+         bool grad) { return Tensor::logspace(start, end, steps, base, {t, device, grad}); },
+      arg("start"), arg("end"), arg("steps"), arg("base") = 10.0, TUFF_OPTIONS(DType::F32),
+      "base to the power of each of linspace(start, end, steps).");
+  c.def_static("tril_indices", &Tensor::tril_indices, arg("rows"), arg("columns"),
+               arg("offset") = 0, arg("device") = "",
+               "Rows and columns of the elements on and below a diagonal.");
+  c.def_static("triu_indices", &Tensor::triu_indices, arg("rows"), arg("columns"),
+               arg("offset") = 0, arg("device") = "",
+               "Rows and columns of the elements on and above a diagonal.");
+}
+
 void bind_drawn(TensorClass& c) {
   c.def_static(
       "uniform",
@@ -174,6 +189,7 @@ void bind_counted(TensorClass& c) {
 
 void bind_creation(TensorClass& c) {
   bind_filled(c);
+  bind_indices(c);
   bind_drawn(c);
   bind_counted(c);
   c.def("empty_like", &Tensor::empty_like, "Memory of this shape, dtype and device.");

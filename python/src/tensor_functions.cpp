@@ -43,10 +43,6 @@ constexpr Unary kUnary[] = {
 constexpr Binary kBinary[] = {
     {"maximum", &Tensor::maximum, "other", "The larger of two; NaN if either is."},
     {"minimum", &Tensor::minimum, "other", "The smaller of two; NaN if either is."},
-    {"bitwise_left_shift", &Tensor::bitwise_left_shift, "count",
-     "Counts below 0, or of the width and more, leave 0."},
-    {"bitwise_right_shift", &Tensor::bitwise_right_shift, "count",
-     "Counts below 0, or of the width and more, leave 0 or the sign."},
     {"matmul", &Tensor::matmul, "other", "(..., n, k) x (..., k, m); also the operator @."},
     {"take", &Tensor::take, "index",
      "Elements of the flattened tensor, in the shape of the index."},
@@ -171,6 +167,20 @@ void bind_movement(TensorClass& c) {
 
 void bind_elementwise(TensorClass& c) {
   bind_tables(c, kUnary, kBinary, kWithNumber);
+  const auto shift = [&](const char* name, auto operation, const char* doc) {
+    c.def(
+        name, [operation](const Tensor& x, const Tensor& count) { return operation(x, count); },
+        arg("count"), doc);
+    c.def(
+        name, [operation](const Tensor& x, Number count) { return operation(x, count); },
+        arg("count"), doc);
+  };
+  shift(
+      "bitwise_left_shift", [](const Tensor& x, const auto& count) { return x << count; },
+      "Counts below 0, or of the width and more, leave 0.");
+  shift(
+      "bitwise_right_shift", [](const Tensor& x, const auto& count) { return x >> count; },
+      "Counts below 0, or of the width and more, leave 0 or the sign.");
   for (const Along& f : kAlong) c.def(f.name, f.function, arg(f.parameter), f.doc);
   c.def("leaky_relu", &Tensor::leaky_relu, arg("negative_slope") = 0.01,
         "x, or negative_slope * x below 0.");

@@ -28,6 +28,8 @@ constexpr Unary kUnary[] = {
     {"deg2rad", &Tensor::deg2rad, "Degrees as radians."},
     {"isfinite", &Tensor::isfinite, "Bool: is x neither infinite nor NaN?"},
     {"signbit", &Tensor::signbit, "Bool: is the sign bit set, also of -0?"},
+    {"isposinf", &Tensor::isposinf, "Bool: is x infinite and above 0?"},
+    {"isneginf", &Tensor::isneginf, "Bool: is x infinite and below 0?"},
     {"frac", &Tensor::frac, "x - trunc(x)"},
     {"selu", &Tensor::selu, "elu() of fixed alpha and scale."},
     {"hardsigmoid", &Tensor::hardsigmoid, "x/6 + 1/2, kept in 0..1."},
@@ -44,6 +46,14 @@ constexpr Binary kBinary[] = {
     {"atan2", &Tensor::atan2, "x", "The angle of (x, y) for this y, in -pi..pi."},
     {"hypot", &Tensor::hypot, "other", "sqrt(x^2 + y^2) without overflow on the way."},
     {"logaddexp", &Tensor::logaddexp, "other", "log(exp(x) + exp(y)) without overflow on the way."},
+    {"logaddexp2", &Tensor::logaddexp2, "other", "log2(2^x + 2^y) without overflow on the way."},
+    {"ldexp", &Tensor::ldexp, "exponent", "x 2^exponent"},
+    {"nextafter", &Tensor::nextafter, "other", "The next number of the dtype towards the other."},
+    {"fmax", &Tensor::fmax, "other", "The larger of two; NaN only if both are."},
+    {"fmin", &Tensor::fmin, "other", "The smaller of two; NaN only if both are."},
+    {"heaviside", &Tensor::heaviside, "values", "0 below 0, 1 above, the values at 0."},
+    {"gcd", &Tensor::gcd, "other", "The greatest number that divides both integers."},
+    {"lcm", &Tensor::lcm, "other", "The least number that both integers divide."},
     {"logical_and", &Tensor::logical_and, "other", "Bool: are both other than 0?"},
     {"logical_or", &Tensor::logical_or, "other", "Bool: is one of them other than 0?"},
     {"logical_xor", &Tensor::logical_xor, "other", "Bool: is exactly one other than 0?"},
@@ -62,6 +72,10 @@ constexpr WithNumber kWithNumber[] = {
     {"le", &Tensor::le, &Tensor::le, "other", "x <= y"},
     {"gt", &Tensor::gt, &Tensor::gt, "other", "x > y"},
     {"ge", &Tensor::ge, &Tensor::ge, "other", "x >= y"},
+    {"bitwise_and", &Tensor::bitwise_and, &Tensor::bitwise_and, "other", "x & y"},
+    {"bitwise_or", &Tensor::bitwise_or, &Tensor::bitwise_or, "other", "x | y"},
+    {"bitwise_xor", &Tensor::bitwise_xor, &Tensor::bitwise_xor, "other", "x ^ y"},
+    {"float_power", &Tensor::float_power, &Tensor::float_power, "exponent", "pow() in float64."},
     {"xlogy", &Tensor::xlogy, &Tensor::xlogy, "y", "x log(y), and 0 where x is 0."},
     {"copysign", &Tensor::copysign, &Tensor::copysign, "sign", "|x| with the sign bit of another."},
 };
@@ -99,6 +113,12 @@ void bind_math(TensorClass& c) {
         arg("weight"), "x + weight (end - x)");
   c.def("nan_to_num", &Tensor::nan_to_num, arg("nan") = 0.0, arg("posinf") = py::none(),
         arg("neginf") = py::none(), "NaN and infinities replaced.");
+  c.def("addcmul", &Tensor::addcmul, arg("a"), arg("b"), arg("value") = 1, "x + value a b");
+  c.def("addcdiv", &Tensor::addcdiv, arg("a"), arg("b"), arg("value") = 1, "x + value a / b");
+  c.def("frexp", &Tensor::frexp, "m and e with x = m 2^e, |m| in 0.5..1.");
+  c.def("polygamma", &Tensor::polygamma, arg("n"), "The n-th derivative of digamma().");
+  c.def("mvlgamma", &Tensor::mvlgamma, arg("p"),
+        "The logarithm of the multivariate gamma function of p dimensions.");
   bind_activations(c);
 }
 

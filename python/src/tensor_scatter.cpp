@@ -41,6 +41,13 @@ void bind_elements(TensorClass& c) {
   bind_pair(c, "masked_scatter", &Tensor::masked_scatter, &Tensor::masked_scatter_,
             "Where the mask holds, the next element of the flattened source.", arg("mask"),
             arg("source"));
+  c.def(
+      "masked_select",
+      [](const Tensor& x, const Tensor& mask) {
+        wait_for(mask);
+        return x.masked_select(mask);
+      },
+      arg("mask"), "The elements where the mask holds, as a vector. Waits for how many there are.");
   c.def("take_along_dim", &Tensor::take_along_dim, arg("indices"), arg("dim") = py::none(),
         "gather() with broadcast shapes; of the flattened tensor without an axis.");
 }

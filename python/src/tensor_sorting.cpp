@@ -88,6 +88,8 @@ void bind_counts(TensorClass& c) {
         "Where values can be put into this sorted tensor, in front of equal ones or behind them.");
   c.def("bucketize", &Tensor::bucketize, arg("boundaries"), arg("right") = false,
         "Where these values can be put among sorted boundaries.");
+  c.def("isin", &Tensor::isin, arg("test_elements"), arg("invert") = false,
+        "Bool: is each element one of these?");
   c.def(
       "bincount",
       [](const Tensor& x, const std::optional<Tensor>& weights, int64_t minlength) {

@@ -1,5 +1,7 @@
 // TensorViews, TensorProducts, TensorStatistics and TensorWrites.
 #include "module.h"
+#include "tensor/impl.h"
+#include "tensor/view_link.h"
 
 namespace tuff::python {
 namespace {
@@ -13,6 +15,13 @@ void bind_cuts(TensorClass& c) {
         arg("dim") = 0, "So many parts, of which the first are one longer.");
   c.def("tensor_split", &Tensor::tensor_split_at, arg("indices"), arg("dim") = 0,
         "Parts that begin at these positions, the first at 0.");
+  const auto split = [&](const char* name, auto sections, auto indices, const char* doc) {
+    c.def(name, sections, arg("sections"), doc);
+    c.def(name, indices, arg("indices"), "Parts that begin at these positions, the first at 0.");
+  };
+  split("hsplit", &Tensor::hsplit, &Tensor::hsplit_at, "Parts of axis 1, of a vector's axis 0.");
+  split("vsplit", &Tensor::vsplit, &Tensor::vsplit_at, "Parts of axis 0.");
+  split("dsplit", &Tensor::dsplit, &Tensor::dsplit_at, "Parts of axis 2.");
   c.def("unflatten", &Tensor::unflatten, arg("dim"), arg("sizes"),
         "One axis cut into several; one extent may be -1.");
   c.def("unfold", &Tensor::unfold, arg("dim"), arg("size"), arg("step"),
@@ -48,6 +57,31 @@ void bind_diagonals(TensorClass& c) {
   c.def("diag_embed", &Tensor::diag_embed, arg("offset") = 0, arg("dim1") = -2, arg("dim2") = -1,
         "The last axis on a diagonal of two new ones.");
   c.def("trace", &Tensor::trace, "The sum of the main diagonal.");
+  c.def("diagflat", &Tensor::diagflat, arg("offset") = 0,
+        "A matrix with the flattened tensor on a diagonal.");
+  c.def("diagonal_scatter", &Tensor::diagonal_scatter, arg("source"), arg("offset") = 0,
+        arg("dim1") = 0, arg("dim2") = 1, "Another tensor in the place of diagonal().");
+}
+
+void bind_replaced_parts(TensorClass& c) {
+  c.def("select_scatter", &Tensor::select_scatter, arg("source"), arg("dim"), arg("index"),
+        "Another tensor in the place of select().");
+  c.def("slice_scatter", &Tensor::slice_scatter, arg("source"), arg("dim") = 0,
+        arg("start") = py::none(), arg("end") = py::none(), arg("step") = 1,
+        "Another tensor in the place of slice().");
+  c.def("as_strided_scatter", &Tensor::as_strided_scatter, arg("source"), arg("sizes"),
+        arg("stride"), arg("offset") = 0, "Another tensor in the place of as_strided().");
+  c.def(
+      "diff",
+      [](const Tensor& x, int64_t n, int64_t dim, const MaybeTensor& prepend,
+         const MaybeTensor& append) { return x.diff(n, dim, given(prepend), given(append)); },
+      arg("n") = 1, arg("dim") = -1, arg("prepend") = py::none(), arg("append") = py::none(),
+      "n times the differences of neighbours along an axis.");
+  c.def("unravel_index", &Tensor::unravel_index, arg("sizes"),
+        "Where positions of a flattened tensor of these sizes are: one tensor per axis.");
+  c.def("combinations", &Tensor::combinations, arg("r") = 2, arg("with_replacement") = false,
+        "Every choice of r elements of a vector, in order.");
+  c.def("t", &Tensor::t, "Two axes exchanged; vectors and scalars as they are.");
 }
 
 void bind_grids(TensorClass& c) {
@@ -58,6 +92,44 @@ void bind_grids(TensorClass& c) {
   c.def_static("dstack", &Tensor::dstack, arg("tensors"), "Behind each other.");
   c.def_static("column_stack", &Tensor::column_stack, arg("tensors"),
                "Side by side, vectors as columns.");
+  const auto several = [&](const char* name, auto function, const char* doc) {
+    // First, since a tensor is a sequence of tensors too.
+    c.def_static(
+        name,
+        [function](const Tensor& first, const py::args& more) {
+          std::vector<Tensor> tensors{first};
+          for (const py::handle t : more) tensors.push_back(t.cast<Tensor>());
+          return function(tensors);
+        },
+        arg("first"), doc);
+    c.def_static(name, function, arg("tensors"), doc);
+  };
+  several("block_diag", &Tensor::block_diag, "Matrices along a diagonal, zeros elsewhere.");
+  several("broadcast_tensors", &Tensor::broadcast_tensors,
+          "All expanded to the shape that they have together.");
+  several("cartesian_prod", &Tensor::cartesian_prod,
+          "Every choice of one element of each vector, as rows.");
+}
+
+// At points x, or dx apart.
+template <class AtPoints, class Apart>
+void bind_integral(TensorClass& c, const char* name, AtPoints at_points, Apart apart,
+                   const char* doc) {
+  c.def(
+      name,
+      [=](const Tensor& y, const MaybeTensor& x, std::optional<double> dx, int64_t dim) {
+        if (x && dx) fail<InvalidArgument>("{}: x and dx are given; leave one out", name);
+        return x ? (y.*at_points)(*x, dim) : (y.*apart)(dx.value_or(1), dim);
+      },
+      arg("x") = py::none(), py::kw_only(), arg("dx") = py::none(), arg("dim") = -1, doc);
+}
+void bind_integrals(TensorClass& c) {
+  using AtPoints = Tensor (Tensor::*)(const Tensor&, int64_t) const;
+  using Apart = Tensor (Tensor::*)(double, int64_t) const;
+  bind_integral<AtPoints, Apart>(c, "trapezoid", &Tensor::trapezoid, &Tensor::trapezoid,
+                                 "The integral along an axis by the trapezoidal rule.");
+  bind_integral<AtPoints, Apart>(c, "cumulative_trapezoid", &Tensor::cumulative_trapezoid,
+                                 &Tensor::cumulative_trapezoid, "Its running values.");
 }
 
 }  // namespace
@@ -103,6 +175,7 @@ void bind_views(TensorClass& c) {
   c.def("atleast_3d", &Tensor::atleast_3d, "With three axes at least.");
   bind_cuts(c);
   bind_diagonals(c);
+  bind_replaced_parts(c);
   bind_grids(c);
 }
 
@@ -113,6 +186,25 @@ void bind_products(TensorClass& c) {
   c.def("mm", &Tensor::mm, arg("other"), "(n, k) x (k, m)");
   c.def("bmm", &Tensor::bmm, arg("other"), "(b, n, k) x (b, k, m)");
   c.def("outer", &Tensor::outer, arg("other"), "(n), (m) -> (n, m)");
+  c.def("inner", &Tensor::inner, arg("other"),
+        "Sums of products over the last axis of both: (..., k), (..., k).");
+  c.def("tensordot", py::overload_cast<const Tensor&, int64_t>(&Tensor::tensordot, py::const_),
+        arg("other"), arg("dims") = 2,
+        "Sums of products over the last axes of this tensor and the first of the other.");
+  c.def(
+      "tensordot",
+      [](const Tensor& x, const Tensor& other, const std::pair<Axes, Axes>& dims) {
+        return x.tensordot(other, dims.first, dims.second);
+      },
+      arg("other"), arg("dims"), "The same over two lists of axes, pair by pair.");
+  c.def("vander", &Tensor::vander, arg("N") = py::none(), arg("increasing") = false,
+        "Powers of the elements of a vector, columns from the highest on.");
+  c.def("addmv", &Tensor::addmv, arg("matrix"), arg("vector"), arg("beta") = 1.0,
+        arg("alpha") = 1.0, "beta x + alpha mv(matrix, vector)");
+  c.def("addr", &Tensor::addr, arg("a"), arg("b"), arg("beta") = 1.0, arg("alpha") = 1.0,
+        "beta x + alpha outer(a, b)");
+  c.def("addbmm", &Tensor::addbmm, arg("a"), arg("b"), arg("beta") = 1.0, arg("alpha") = 1.0,
+        "beta x + alpha times the sum of bmm(a, b) over the batch");
   c.def("cross", &Tensor::cross, arg("other"), arg("dim") = -1,
         "The vector at right angles to two of 3 elements.");
   c.def("kron", &Tensor::kron, arg("other"), "Every element times the other, block by block.");
@@ -133,6 +225,14 @@ void bind_statistics(TensorClass& c) {
   };
   over("amax", &Tensor::amax, "The same as max().");
   over("amin", &Tensor::amin, "The same as min().");
+  over("nansum", &Tensor::nansum, "sum() with NaN as 0.");
+  over("nanmean", &Tensor::nanmean, "mean() of what is not NaN.");
+  c.def(
+      "sum_to_size",
+      [](const Tensor& x, const py::args& sizes) {
+        return x.sum_to_size(sizes_from("sum_to_size", sizes));
+      },
+      "The sum over axes that these sizes do not have, or have as 1.");
   const auto moments = [&](const char* name, auto function, const char* doc) {
     c.def(
         name,
@@ -164,6 +264,15 @@ void bind_statistics(TensorClass& c) {
         arg("eps") = 1e-8, "The cosine of the angle between vectors along an axis.");
   c.def("cdist", &Tensor::cdist, arg("other"), arg("p") = 2.0,
         "(..., n, k), (..., m, k) -> (..., n, m): distances of all pairs of rows.");
+  c.def("dist", &Tensor::dist, arg("other"), arg("p") = 2.0, "The norm of x - other.");
+  c.def("pdist", &Tensor::pdist, arg("p") = 2.0,
+        "The distances of each row to all that come after it.");
+  c.def("pairwise_distance", &Tensor::pairwise_distance, arg("other"), arg("p") = 2.0,
+        arg("eps") = 1e-6, arg("keepdim") = false,
+        "The norm along the last axis of x - other + eps.");
+  c.def("renorm", &Tensor::renorm, arg("p"), arg("dim"), arg("maxnorm"),
+        "Slices of an axis whose p-norm is above maxnorm, scaled down to it.");
+  bind_integrals(c);
   c.def("cov", &Tensor::cov, arg("correction") = 1, "Covariances of rows over columns.");
   c.def("corrcoef", &Tensor::corrcoef, "Pearson's coefficients of rows over columns.");
   // The host waits for the answer: others run meanwhile.
@@ -203,6 +312,17 @@ void bind_writes(TensorClass& c) {
   c.def("copy_", &Tensor::copy_, arg("source"), "Another tensor's values, broadcast and cast.");
   c.def("masked_fill_", &Tensor::masked_fill_, arg("mask"), arg("value"),
         "masked_fill() in place.");
+  // What functions in place are made of in Python (tuff/_names.py): what a view is by now, and a
+  // value in a tensor's place, which has memory of its own.
+  c.def("_current", [](const Tensor& x) { return detail::current(x); });
+  c.def("_overwrite", [](const py::object& self, const std::string& name, const Tensor& value,
+                         const std::vector<Tensor>& operands) {
+    auto& x = self.cast<Tensor&>();
+    bool is_operand = false;
+    for (const Tensor& t : operands) is_operand |= detail::uop(t) == detail::uop(value);
+    detail::overwrite(name.c_str(), x, is_operand ? value.clone() : value);
+    return self;
+  });
   c.def("to_", &Tensor::to_, arg("device"), "On another device from now on, with its gradient.");
 }
 

@@ -1,4 +1,5 @@
 """Layers: modules with a call operator, initialized as PyTorch does."""
+from . import _functional as functional  # noqa: F401
 from . import _init as init  # noqa: F401
 from ._layer import _Layer
 from ._module import (  # noqa: F401

@@ -2,6 +2,7 @@
 from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence, overload
 
 from . import DTypeLike, Padding, PerAxis, Tensor
+from . import _functional as functional
 from . import _init as init
 
 

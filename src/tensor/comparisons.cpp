@@ -50,6 +50,9 @@ TUFF_NAMED(lt, <)
 TUFF_NAMED(le, <=)
 TUFF_NAMED(gt, >)
 TUFF_NAMED(ge, >=)
+TUFF_NAMED(bitwise_and, &)
+TUFF_NAMED(bitwise_or, |)
+TUFF_NAMED(bitwise_xor, ^)
 #undef TUFF_NAMED
 
 Tensor TensorMath::logical_and(const Tensor& other) const {

@@ -111,6 +111,25 @@ Tensor TensorSorting::bucketize(const Tensor& boundaries, bool right) const {
   return boundaries.searchsorted(self(this), right);
 }
 
+// Few are compared one by one; among many each is looked for in order.
+Tensor TensorSorting::isin(const Tensor& elements, bool invert) const {
+  const Tensor& x = self(this);
+  detail::require_same_device("isin", x, elements);
+  detail::require_numbers("isin", elements.sizes());
+  const DType t = promote(x.dtype(), elements.dtype());
+  const Tensor value = x.cast(t), among = elements.reshape({elements.numel()}).cast(t);
+  const int64_t n = among.numel();
+  Tensor found;
+  if (n <= 32) {
+    found = (value.unsqueeze(-1) == among).any({-1});
+  } else {
+    const Tensor order = among.detach().sort().first;
+    const Tensor place = order.searchsorted(value).clamp({}, n - 1);
+    found = order.take(place) == value;
+  }
+  return invert ? ~found : found;
+}
+
 Tensor TensorSorting::bincount(int64_t minlength) const {
   const int64_t bins = bins_of(self(this), minlength);
   const Tensor bin = self(this).cast(DType::I32);

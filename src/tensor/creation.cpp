@@ -137,6 +137,15 @@ Tensor Tensor::linspace(Number start, Number end, int64_t steps, const TensorOpt
   return finish(where(i < (steps + 1) / 2, up, down).cast(o.dtype), o);
 }
 
+Tensor Tensor::logspace(double start, double end, int64_t steps, double base,
+                        const TensorOptions& o) {
+  if (steps < 0) fail<InvalidArgument>("logspace: {} steps", steps);
+  require_element_type("logspace", o.dtype);
+  const DType t = o.dtype == DType::F64 ? DType::F64 : DType::F32;
+  const Tensor exponents = linspace(start, end, steps, {t, o.device});
+  return finish(pow(base, exponents).cast(o.dtype), o);
+}
+
 Tensor Tensor::eye(const Size& n, const TensorOptions& o) { return eye(n, n, o); }
 Tensor Tensor::eye(const Size& n, const Size& m, const TensorOptions& o) {
   require_element_type("eye", o.dtype);

@@ -168,12 +168,10 @@ Tensor exp_of_negative_square(const Tensor& a) {
   const Tensor square = exact_exp(-(hi * hi)) * kAbove;
   return square + square * more;
 }
-// erfc from 0.4 on, as t = 1/(1 + a/2) times a polynomial of t and exp(-a^2).
+// erfc from 0.4 on, as exp(a^2) erfc(a) times exp(-a^2).
 Tensor wide_erfc_tail(const Tensor& x) {
   const Tensor a = magnitude(x).clamp(0.4, is_wide(x) ? 28 : 14);
-  const Tensor t = (a * 0.5 + 1).reciprocal();
-  const Tensor factor = t * horner(t - 0.4375, detail::kWideErfcF32, detail::kWideErfcF64);
-  return factor * exp_of_negative_square(a) * (1 / kAbove);
+  return detail::scaled_erfc_tail(a) * exp_of_negative_square(a) * (1 / kAbove);
 }
 Tensor erfc_of(const Tensor& x) {
   const Tensor tail = wide_erfc_tail(x);
@@ -210,6 +208,13 @@ Tensor hypot_of(const Tensor& x, const Tensor& y) {
   return Tensor::where(far, INFINITY, Tensor::where(origin, 0.0, length));
 }
 
+Tensor logaddexp2_of(const Tensor& x, const Tensor& y) {
+  const Tensor steep = x < y, unbounded = (x == y) & (magnitude(x) == INFINITY);
+  const Tensor gap = Tensor::where(unbounded, 0.0, Tensor::where(steep, x - y, y - x));
+  const Tensor more = detail::log1p_of_unit(gap.exp2()) * std::numbers::log2e;
+  return Tensor::where(unbounded, x, Tensor::where(steep, y, x) + more);
+}
+
 Tensor logaddexp_of(const Tensor& x, const Tensor& y) {
   const Tensor steep = x < y, unbounded = (x == y) & (magnitude(x) == INFINITY);
   const Tensor gap = Tensor::where(unbounded, 0.0, Tensor::where(steep, x - y, y - x));
@@ -226,6 +231,12 @@ Tensor of_both(const char* what, const Tensor& a, const Tensor& b, F&& f) {
 }
 
 }  // namespace
+
+// As t = 1/(1 + a/2) times a polynomial of t.
+Tensor detail::scaled_erfc_tail(const Tensor& x) {
+  const Tensor t = (x * 0.5 + 1).reciprocal();
+  return t * horner(t - 0.4375, detail::kWideErfcF32, detail::kWideErfcF64);
+}
 
 Tensor TensorMath::asin() const { return totalled(self(this), asin_of); }
 Tensor TensorMath::acos() const { return totalled(self(this), acos_of); }
@@ -272,6 +283,9 @@ Tensor TensorMath::hypot(const Tensor& other) const {
 }
 Tensor TensorMath::logaddexp(const Tensor& other) const {
   return of_both("logaddexp", self(this), other, logaddexp_of);
+}
+Tensor TensorMath::logaddexp2(const Tensor& other) const {
+  return of_both("logaddexp2", self(this), other, logaddexp2_of);
 }
 // Where x is 0 the gradient is log(y), as long as that is finite.
 Tensor TensorMath::xlogy(const Tensor& other) const {

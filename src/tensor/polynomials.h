@@ -22,6 +22,8 @@ inline Tensor horner(const Tensor& x, std::span<const double> f32, std::span<con
 }
 // erf of x kept in -1..1.
 Tensor erf_small(const Tensor& x);
+// exp(x^2) erfc(x) of x from 0.4 on.
+Tensor scaled_erfc_tail(const Tensor& x);
 // x where it is chosen, else a 1, so that what is computed of it is finite and its gradient no NaN.
 inline Tensor at(const Tensor& chosen, const Tensor& x) { return Tensor::where(chosen, x, 1.0); }
 inline Tensor log_of(const Tensor& x) { return x.log2() * std::numbers::ln2; }

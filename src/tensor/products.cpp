@@ -1,5 +1,8 @@
 // Products of vectors and matrices whose ranks the name says.
+#include <algorithm>
 #include <cmath>
+
+#include <tuff/linalg.h>
 
 #include "base/check.h"
 #include "tensor/impl.h"
@@ -23,6 +26,41 @@ Tensor scaled(const Tensor& x, double factor) {
   if (factor == 1) return x;
   const bool whole = factor == std::floor(factor) && std::abs(factor) < 0x1p53;
   return whole && !is_float(x.dtype()) ? x * int64_t(factor) : x * factor;
+}
+
+// The axes of x that are not among these, behind one another, and these: as a matrix.
+struct Cut {
+  Sizes free;
+  Tensor rows;  // (free axes, those)
+};
+Cut cut_by(const Tensor& x, const Axes& dims) {
+  Cut out;
+  Axes order;
+  Size across = 1, along = 1;
+  for (int64_t d = 0; d < x.dim(); d++) {
+    if (std::find(dims.begin(), dims.end(), d) != dims.end()) continue;
+    order.push_back(d);
+    out.free.push_back(x.size(d));
+    across = across * x.size(d);
+  }
+  for (int64_t d : dims) {
+    order.push_back(d);
+    along = along * x.size(d);
+  }
+  out.rows = x.permute(order).reshape({across, along});
+  return out;
+}
+
+// In the order given; none of an empty list.
+Axes axes_named(const Axes& dims, int64_t rank) {
+  Axes out;
+  for (int64_t dim : dims) {
+    const int64_t d = detail::wrap_dim("tensordot", dim, rank);
+    if (std::find(out.begin(), out.end(), d) != out.end())
+      fail<InvalidArgument>("tensordot: axis {} twice", d);
+    out.push_back(d);
+  }
+  return out;
 }
 
 Tensor added(const char* what, const Tensor& x, const Tensor& product, double beta, double alpha) {
@@ -59,6 +97,47 @@ Tensor TensorProducts::bmm(const Tensor& other) const {
                      text(other.sizes()));
   return self(this).matmul(other);
 }
+Tensor TensorProducts::inner(const Tensor& other) const {
+  if (self(this).dim() == 0 || other.dim() == 0) return self(this) * other;
+  return tensordot(other, Axes{-1}, Axes{-1});
+}
+Tensor TensorProducts::tensordot(const Tensor& other, int64_t dims) const {
+  const int64_t rank = self(this).dim();
+  if (dims < 0 || dims > std::min(rank, other.dim()))
+    fail<InvalidArgument>("tensordot: {} axes of {} and {}", dims, text(self(this).sizes()),
+                          text(other.sizes()));
+  Axes last, first;
+  for (int64_t d = 0; d < dims; d++) {
+    last.push_back(rank - dims + d);
+    first.push_back(d);
+  }
+  return tensordot(other, last, first);
+}
+Tensor TensorProducts::tensordot(const Tensor& other, const Axes& dims,
+                                 const Axes& other_dims) const {
+  const Tensor& x = self(this);
+  if (dims.size() != other_dims.size())
+    fail<InvalidArgument>("tensordot: {} axes and {}", dims.size(), other_dims.size());
+  const Axes of_x = axes_named(dims, x.dim()), of_y = axes_named(other_dims, other.dim());
+  for (size_t i = 0; i < of_x.size(); i++) {
+    if (!detail::same(x.size(of_x[i]), other.size(of_y[i])))
+      fail<ShapeError>("tensordot: axis {} of {} and {} of {} differ", of_x[i], text(x.sizes()),
+                       of_y[i], text(other.sizes()));
+  }
+  const Cut a = cut_by(x, of_x), b = cut_by(other, of_y);
+  Sizes out = a.free;
+  out.insert(out.end(), b.free.begin(), b.free.end());
+  return a.rows.matmul(b.rows.T()).reshape(out);
+}
+
+Tensor TensorProducts::vander(std::optional<int64_t> count, bool increasing) const {
+  const Tensor& x = self(this);
+  if (x.dim() != 1) fail<ShapeError>("vander: {} is no vector", text(x.sizes()));
+  if (count && *count < 0) fail<InvalidArgument>("vander: {} columns", *count);
+  const Tensor powers = linalg::vander(x, count);
+  return increasing ? powers : powers.flip({-1});
+}
+
 Tensor TensorProducts::outer(const Tensor& other) const {
   require_ranks("outer", self(this), 1, other, 1);
   return self(this).unsqueeze(1) * other.unsqueeze(0);
@@ -91,6 +170,18 @@ Tensor TensorProducts::kron(const Tensor& other) const {
 
 Tensor TensorProducts::addmm(const Tensor& a, const Tensor& b, double beta, double alpha) const {
   return added("addmm", self(this), a.mm(b), beta, alpha);
+}
+Tensor TensorProducts::addmv(const Tensor& matrix, const Tensor& vector, double beta,
+                             double alpha) const {
+  return added("addmv", self(this), matrix.mv(vector), beta, alpha);
+}
+Tensor TensorProducts::addr(const Tensor& a, const Tensor& b, double beta, double alpha) const {
+  return added("addr", self(this), a.outer(b), beta, alpha);
+}
+// The batch is one more axis to add up along.
+Tensor TensorProducts::addbmm(const Tensor& a, const Tensor& b, double beta, double alpha) const {
+  require_ranks("addbmm", a, 3, b, 3);
+  return added("addbmm", self(this), a.tensordot(b, Axes{0, 2}, Axes{0, 1}), beta, alpha);
 }
 Tensor TensorProducts::baddbmm(const Tensor& a, const Tensor& b, double beta, double alpha) const {
   return added("baddbmm", self(this), a.bmm(b), beta, alpha);

@@ -257,6 +257,14 @@ Tensor TensorScatter::masked_scatter(const Tensor& mask, const Tensor& source) c
   const Tensor next = detail::rows_at(source.reshape({source.numel()}), 0, flat.cumsum(0) - 1);
   return Tensor::where(here, next.reshape(x.sizes()).cast(x.dtype()), x);
 }
+Tensor TensorScatter::masked_select(const Tensor& mask) const {
+  const Tensor& x = self(this);
+  if (mask.dtype() != DType::Bool)
+    fail<InvalidArgument>("masked_select: the mask is {}, not bool", name(mask.dtype()));
+  Sizes both = detail::broadcast_sizes("masked_select", x.sizes(), mask.sizes());
+  if (both.empty()) both.push_back(1);
+  return x.expand(both).index({mask.expand(both)});
+}
 Tensor TensorScatter::take_along_dim(const Tensor& index, std::optional<int64_t> dim) const {
   const Tensor& x = self(this);
   if (!dim) return x.reshape({x.numel()}).gather(0, index.reshape({index.numel()}));

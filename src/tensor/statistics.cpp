@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "tensor/impl.h"
+#include "tensor/view_link.h"
 #include "tensor/polynomials.h"
 
 namespace tuff {
@@ -66,6 +67,32 @@ std::pair<Tensor, Tensor> TensorStatistics::max_with_indices(int64_t dim, bool k
 std::pair<Tensor, Tensor> TensorStatistics::min_with_indices(int64_t dim, bool keepdim) const {
   return chosen("min_with_indices", self(this), dim, keepdim, &Tensor::argmin);
 }
+Tensor TensorStatistics::nansum(const Axes& dims, bool keepdim) const {
+  const Tensor& x = self(this);
+  return (is_float(x.dtype()) ? Tensor::where(x == x, x, 0) : x).sum(dims, keepdim);
+}
+Tensor TensorStatistics::nanmean(const Axes& dims, bool keepdim) const {
+  const DType t = self(this).dtype();
+  if (!is_float(t))
+    fail<InvalidArgument>("nanmean: not defined on {}: mean() is what is meant", name(t));
+  return totalled(self(this), [&](const Tensor& x) {
+    const Tensor count = (x == x).cast(x.dtype()).sum(dims, keepdim);
+    return x.nansum(dims, keepdim) / count;
+  });
+}
+Tensor TensorStatistics::sum_to_size(const Sizes& sizes) const {
+  const Tensor& x = self(this);
+  if (int64_t(sizes.size()) > x.dim() ||
+      !detail::same(detail::broadcast_sizes("sum_to_size", x.sizes(), sizes), x.sizes()))
+    fail<ShapeError>("sum_to_size: {} does not broadcast to {}", text(sizes), text(x.sizes()));
+  const int64_t in_front = x.dim() - int64_t(sizes.size());
+  Axes dims;
+  for (int64_t d = 0; d < x.dim(); d++) {
+    const bool kept = d >= in_front && detail::same(sizes[size_t(d - in_front)], x.size(d));
+    if (!kept) dims.push_back(d);
+  }
+  return dims.empty() ? detail::no_view(x) : x.sum(dims, true).reshape(sizes);
+}
 std::pair<Tensor, Tensor> TensorStatistics::var_mean(const Axes& dims, bool keepdim,
                                                      int64_t correction) const {
   return {self(this).var(dims, keepdim, correction), self(this).mean(dims, keepdim)};
@@ -100,6 +127,47 @@ Tensor TensorStatistics::cdist(const Tensor& other, double p) const {
                      text(other.sizes()));
   if (!(p >= 0)) fail<InvalidArgument>("cdist: p is {}", p);
   return (detail::as_float(x).unsqueeze(-2) - detail::as_float(other).unsqueeze(-3)).norm(p, {-1});
+}
+
+Tensor TensorStatistics::dist(const Tensor& other, double p) const {
+  return (detail::as_float(self(this)) - detail::as_float(other)).norm(p);
+}
+Tensor TensorStatistics::pdist(double p) const {
+  const Tensor& x = self(this);
+  if (x.dim() != 2) fail<ShapeError>("pdist: {} is no matrix", text(x.sizes()));
+  if (!(p >= 0)) fail<InvalidArgument>("pdist: p is {}", p);
+  detail::require_numbers("pdist", x.sizes());
+  const int64_t n = x.size(0);
+  const Tensor rows = detail::as_float(x);
+  if (n < 2) return Tensor::zeros({0}, {rows.dtype(), x.device()});
+  const Tensor pairs = Tensor::triu_indices(n, n, 1, x.device());
+  return (rows.index_select(0, pairs[0]) - rows.index_select(0, pairs[1])).norm(p, {-1});
+}
+Tensor TensorStatistics::pairwise_distance(const Tensor& other, double p, double eps,
+                                           bool keepdim) const {
+  const auto [x, y] = detail::unify("pairwise_distance", self(this), other);
+  const Tensor to = y.cast(detail::compute_dtype(y.dtype()));
+  return totalled(
+      x, [&](const Tensor& from) { return (from - to + eps).norm(p, {-1}, keepdim); });
+}
+// A little less than the bound, so that what is scaled again stays as it is.
+Tensor TensorStatistics::renorm(double p, int64_t dim, double maxnorm) const {
+  const Tensor& given = self(this);
+  if (!is_float(given.dtype()))
+    fail<InvalidArgument>("renorm: not defined on {}: cast() it", name(given.dtype()));
+  if (!(p > 0)) fail<InvalidArgument>("renorm: p is {}", p);
+  if (!(maxnorm >= 0)) fail<InvalidArgument>("renorm: maxnorm is {}", maxnorm);
+  if (given.dim() < 2)
+    fail<ShapeError>("renorm: {} has fewer than two axes", text(given.sizes()));
+  const int64_t kept = wrap_dim("renorm", dim, given.dim());
+  Axes others;
+  for (int64_t d = 0; d < given.dim(); d++) {
+    if (d != kept) others.push_back(d);
+  }
+  return detail::computed_wide(given, [&](const Tensor& x) {
+    const Tensor norms = x.norm(p, others, true), above = norms > maxnorm;
+    return x * Tensor::where(above, maxnorm / (at(above, norms) + 1e-7), 1.0);
+  });
 }
 
 Tensor TensorStatistics::cov(int64_t correction) const {

@@ -6,6 +6,7 @@ import unittest
 import numpy as np
 
 import tuff
+from tuff import _names
 
 RNG = np.random.default_rng(11)
 X = RNG.uniform(-2, 2, (3, 5)).astype(np.float32)
@@ -355,6 +356,56 @@ class MoreFunctions(unittest.TestCase):
         with tuff.TrainingMode():
             y = -x.rrelu(0.25, 0.75).numpy()
         self.assertTrue(((y >= 0.25) & (y < 0.75)).all() and 0.45 < y.mean() < 0.55 and y.std() > 0.1)
+
+
+class Names(unittest.TestCase):
+    """What tuff/_names.py adds."""
+
+    def test_aliases(self):
+        for name, function in _names.ALIASES.items():
+            self.assertIs(vars(tuff.Tensor)[name], vars(tuff.Tensor)[function], name)
+            self.assertIs(getattr(tuff, name), getattr(tuff.Tensor, function), name)
+
+    def test_lines_of_python(self):
+        x = tuff.tensor(X)
+        self.assertTrue(np.array_equal(x.clamp_min(0).numpy(), X.clip(0)) and np.array_equal(x.clamp_max(0).numpy(), X.clip(None, 0)))
+        self.assertTrue(x.positive() is x and np.array_equal(x.rsub(2).numpy(), 2 - X))
+        self.assertEqual((x.is_floating_point(), x.is_signed(), tuff.tensor(A).is_floating_point(), x.element_size()), (True, True, False, 4))
+        self.assertEqual((tuff.tensor([3]).is_nonzero(), x.is_same_size(tuff.tensor(Y)), x.is_same_size(tuff.tensor(V))), (True, True, False))
+        for made, like in ((x.new_zeros((2, 3)), np.zeros((2, 3))), (x.new_ones([2]), np.ones(2)), (x.new_full((2,), 7), np.full(2, 7))):
+            self.assertEqual(made.dtype, "float32")
+            self.assertTrue(np.array_equal(made.numpy(), like))
+        self.assertEqual((x.new_zeros(2, dtype="int8").dtype, x.new_empty((4, 1)).shape, x.type_as(tuff.tensor(A)).dtype), ("int8", (4, 1), "int32"))
+        part = x.narrow_copy(1, 1, 2)
+        x.zero_()
+        self.assertTrue(np.array_equal(part.numpy(), X[:, 1:3]))
+        drawn = x.randint_like(2, 5)
+        self.assertTrue(drawn.dtype == "float32" and set(drawn.numpy().flat) <= {2, 3, 4})
+
+    def test_drawn_in_place(self):
+        for name, arguments, check in (("uniform_", (2, 5), lambda v: (v >= 2).all() and (v < 5).all()), ("normal_", (3, 0.1), lambda v: abs(v.mean() - 3) < 0.1),
+                                       ("exponential_", (2,), lambda v: (v >= 0).all() and abs(v.mean() - 0.5) < 0.1), ("bernoulli_", (0.25,), lambda v: set(v) == {0, 1} and abs(v.mean() - 0.25) < 0.1)):
+            x = tuff.zeros(2000)
+            self.assertIs(getattr(x, name)(*arguments), x)
+            self.assertTrue(check(x.numpy()), name)
+        with self.assertRaisesRegex(tuff.InvalidArgument, "the parameters are mean, std"):
+            tuff.zeros(2).normal_(scale=2)
+
+    def test_places(self):
+        places = tuff.tensor([[0, 5], [11, 7]])
+        for got, want in zip(places.unravel_index((3, 4)), np.unravel_index(places.numpy(), (3, 4))):
+            self.assertTrue(np.array_equal(got.numpy(), want))
+        with self.assertRaises(tuff.IndexError):
+            tuff.tensor([0, 11]).unravel_index((3, 3))
+
+    def test_errors_name_the_value(self):
+        x = tuff.tensor(X)
+        for call, text in ((lambda: x.gcd(x), "gcd: not defined on float32"), (lambda: tuff.tensor(A).addcdiv(tuff.tensor(A), tuff.tensor(B)), "cast"),
+                           (lambda: x.t().unsqueeze(0).t(), "more than two axes"), (lambda: x.select_scatter(x, 0, 1), "source of"), (lambda: x.tensordot(x, ([0], [1])), "differ"),
+                           (lambda: x.diff(-1), "-1 times"), (lambda: x.trapezoid(x[0], dx=2.0), "leave one out"), (lambda: x.polygamma(-1), "-1"), (lambda: x.renorm(0, 0, 1), "p is 0"),
+                           (lambda: tuff.special.legendre_polynomial_p(x, 2000), "above 1000"), (lambda: x.masked_select(x), "not bool"), (lambda: tuff.linalg.lu_solve(x[:, :3], tuff.tensor([1]), x), "pivots")):
+            with self.assertRaisesRegex((tuff.InvalidArgument, tuff.ShapeError), text):
+                call()
 
 
 if __name__ == "__main__":
