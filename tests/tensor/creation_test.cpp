@@ -171,6 +171,31 @@ TEST_P(Creation, CountersBeyond32Bits) {
   EXPECT_EQ(numbers.slice(0, far, far + 3).argmax().dtype(), DType::I32);
 }
 
+// A GPU's counters are its invocations' numbers, which a driver may compare as 64 bits wrongly.
+TEST_P(Creation, WideCountersAreCompared) {
+  for (const DType t : {DType::I64, DType::U64}) {
+    if (!test::computes(GetParam(), t)) continue;
+    for (const int64_t n : {4, 6, 64, 100}) {
+      const Tensor i = Tensor::arange(0, n, 1, on(t)), own = Tensor::ones({n, 3}, on()).contiguous();
+      for (const int64_t c : {0, 1, 3, 5}) {
+        std::vector<float> above, equal;
+        for (int64_t k = 0; k < n; k++) {
+          above.push_back(k > c ? 7.0f : 3.0f);
+          equal.push_back(k == c ? 7.0f : 3.0f);
+        }
+        EXPECT_EQ(Tensor::where(i > c, 7.0f, own.sum({1})).to_vector<float>(), above) << n << c;
+        EXPECT_EQ(Tensor::where(i == c, 7.0f, own.sum({1})).to_vector<float>(), equal) << n << c;
+      }
+    }
+    const Tensor rows = Tensor::arange(0, 4, 1, on(t)).reshape({4, 1});
+    const Tensor hidden = Tensor::arange(0, 6, 1, on(t)).reshape({1, 6}) > rows;
+    const Tensor product = Tensor::ones({4, 8}, on()).matmul(Tensor::ones({8, 6}, on()));
+    std::vector<float> want;
+    for (int k = 0; k < 24; k++) want.push_back(k % 6 > k / 6 ? 5.0f : 8.0f);
+    EXPECT_EQ(Tensor::where(hidden, 5.0f, product).to_vector<float>(), want);
+  }
+}
+
 TEST_P(Creation, ScalarsAreReducedAsIfTheyHadAnAxis) {
   const Tensor x = Tensor::full({}, 3, on());
   for (const int64_t d : {0, -1}) {

@@ -213,10 +213,16 @@ UOp sticky_integer(const UOp& x) {
   return y;
 }
 
-// x of a cast of x to a wider integer that has all its values; empty for any other.
+// x of a cast of x to a wider integer that has all its values; empty for any other. A counter that
+// has 32 bits counts as an int32.
 UOp widened(const UOp& u) {
   if (u->op != Op::Cast || !is_int(u->dtype)) return {};
-  const DType from = u->src(0)->dtype;
+  const UOp& x = u->src(0);
+  const DType from = x->dtype;
+  if (from == DType::Index) {
+    const bool fits = x->min >= (is_signed(u->dtype) ? INT32_MIN : 0) && x->max <= INT32_MAX;
+    return fits && size_bytes(u->dtype) > 4 ? cast(x, DType::I32) : UOp();
+  }
   const bool keeps = is_int(from) && size_bytes(from) < size_bytes(u->dtype) &&
                      (is_signed(u->dtype) || !is_signed(from));
   return keeps ? u->src(0) : UOp();
