@@ -148,13 +148,14 @@ Tensor TensorMath::nextafter(const Tensor& other) const {
   return Tensor::where(x == x, Tensor::where(y == y, known, y), x);
 }
 
+// Of equal ones each has half of the gradient, as of maximum().
 Tensor TensorMath::fmax(const Tensor& other) const {
   const auto [a, b] = detail::unify("fmax", self(this), other);
-  return Tensor::where((a >= b) | (b != b), a, b);
+  return Tensor::where(b != b, a, Tensor::where(a != a, b, a.maximum(b)));
 }
 Tensor TensorMath::fmin(const Tensor& other) const {
   const auto [a, b] = detail::unify("fmin", self(this), other);
-  return Tensor::where((a <= b) | (b != b), a, b);
+  return Tensor::where(b != b, a, Tensor::where(a != a, b, a.minimum(b)));
 }
 Tensor TensorMath::heaviside(const Tensor& values) const {
   const auto [x, at_zero] = detail::unify("heaviside", self(this), values);
