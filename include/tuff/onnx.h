@@ -38,7 +38,7 @@ struct Description {
   std::vector<std::pair<std::string, int64_t>> opsets;
   std::vector<ValueInfo> inputs, outputs;  ///< inputs without those that have an initializer
   std::vector<OperatorUse> operators;      ///< sorted by domain and name
-  uint64_t parameters = 0;                 ///< elements of all initializers
+  uint64_t parameters = 0;                 ///< elements of all initializers and Constants
   std::vector<std::pair<std::string, std::string>> metadata;
 };
 
@@ -54,11 +54,13 @@ struct LoadOptions {
 class Model {
  public:
   const Description& description() const;
-  /// The initializers by name, which may be trained: what is assigned to them is used.
+  /// The initializers by name, which may be trained: what is assigned to them is used. Short
+  /// integers, from which shapes are reckoned, and numbers that an operator wants as such (the
+  /// scales of a Resize) are constants nevertheless.
   const Values& parameters() const;
   /// All outputs. InvalidArgument for an input that is missing, unknown, or of another dtype or
-  /// shape than the model declares; Unsupported naming operator, version and node for what cannot be
-  /// run. Nothing runs before an output is realized, but what decides shapes and branches.
+  /// shape than the model declares; Unsupported naming operator, version and node for what cannot
+  /// be run. Nothing runs before an output is realized, but what decides shapes and branches.
   Values operator()(const Values& inputs) const;
 
  private:

@@ -117,7 +117,8 @@ void bind_description(py::module_& m) {
       .def_readonly("inputs", &Description::inputs)
       .def_readonly("outputs", &Description::outputs)
       .def_readonly("operators", &Description::operators, "Sorted by domain and name.")
-      .def_readonly("parameters", &Description::parameters, "Elements of all initializers.")
+      .def_readonly("parameters", &Description::parameters,
+                    "Elements of all initializers and Constants.")
       .def_property_readonly("metadata", [](const Description& d) {
         py::dict out;
         for (const auto& [key, value] : d.metadata) out[text(key)] = text(value);

@@ -29,6 +29,11 @@ uint64_t parameters_of(const io::onnx::Graph& graph) {
   };
   for (const io::onnx::TensorData& t : graph.initializers) out += count(t.dims);
   for (const io::onnx::SparseTensorData& t : graph.sparse_initializers) out += count(t.values.dims);
+  for (const io::onnx::Node& node : graph.nodes) {
+    const bool is_constant = node.op_type == "Constant";
+    const io::onnx::Attribute* value = is_constant ? node.attribute("value") : nullptr;
+    if (value && !value->tensors.empty()) out += count(value->tensors[0].dims);
+  }
   return out;
 }
 
