@@ -133,7 +133,8 @@ TEST_P(FloatTypes, AgreeWithTheInterpreterAndPyTorch) {
   const DType t = GetParam();
   for_each_row(has_floats, [&](const Function& f, const Row& row) {
     if (t != DType::F64 && kNotNarrow.count(f.name)) return;
-    if (f.name == "bitcast") return;
+    // Another result in each dtype; `tuff check` compares them with the interpreter.
+    if (f.name == "bitcast" || f.name == "nextafter") return;
     if (check::refuses(f, t)) {
       EXPECT_THROW(f.run(inputs_as(row, t)), InvalidArgument);
       return;
