@@ -570,6 +570,7 @@ std::vector<const Wrong*> wrong_rows() {
     for (const Wrong& w : *t) out.push_back(&w);
   }
   for (const Wrong* w : wrong_rows_of_parts()) out.push_back(w);
+  for (const Wrong* w : wrong_rows_of_names()) out.push_back(w);
   for (const Wrong* w : wrong_rows_of_windows()) out.push_back(w);
   return out;
 }

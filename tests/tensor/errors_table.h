@@ -19,6 +19,8 @@ struct Wrong {
 std::vector<const Wrong*> wrong_rows();
 // Part of them: of Tensor's bases and losses.
 std::vector<const Wrong*> wrong_rows_of_parts();
+// Of functions that are made of others, under PyTorch's names.
+std::vector<const Wrong*> wrong_rows_of_names();
 // Convolutions, pools, resizing, sampling.
 std::vector<const Wrong*> wrong_rows_of_windows();
 

@@ -92,7 +92,7 @@ TEST(TensorErrors, EveryPublicFunctionIsCalledByATestOfValues) {
   std::string tests;
   for (const char* file :
        {"apps/check/functions.cpp", "apps/check/functions_math.cpp",
-        "apps/check/functions_linalg.cpp",
+        "apps/check/functions_linalg.cpp", "apps/check/functions_special.cpp",
         "apps/check/functions_options.cpp", "apps/check/functions_views.cpp",
         "apps/check/functions_windows.cpp", "apps/check/functions_fft.cpp",
         "tests/tensor/draws_test.cpp",
@@ -103,7 +103,8 @@ TEST(TensorErrors, EveryPublicFunctionIsCalledByATestOfValues) {
             "tests/tensor/elementary_test.cpp",
         "tests/tensor/state_test.cpp", "tests/tensor/conformance_test.cpp",
         "tests/tensor/autograd_test.cpp", "tests/tensor/creation_test.cpp",
-        "tests/tensor/blob_test.cpp", "tests/tensor/index_assignment_test.cpp"})
+        "tests/tensor/blob_test.cpp", "tests/tensor/names_test.cpp",
+        "tests/tensor/index_assignment_test.cpp"})
     tests += text_of(file);
   for (const std::string& f : public_functions()) {
     const bool called = tests.find("." + f + "(") != std::string::npos ||
