@@ -47,29 +47,29 @@ bool is_4_bits(ElementType type) {
   return type == ElementType::Int4 || type == ElementType::Uint4;
 }
 
-const Value& Node::value(size_t i) const {
+const Value& Inputs::value(size_t i) const {
   if (!has(i)) fail<InvalidArgument>("input {} is missing", i);
-  return inputs_[i];
+  return values_[i];
 }
 
-std::vector<Tensor> Node::tensors(size_t from) const {
+std::vector<Tensor> Inputs::tensors(size_t from) const {
   std::vector<Tensor> out;
   for (size_t i = from; i < count(); i++) out.push_back(tensor(i));
   return out;
 }
 
-std::vector<Size> Node::extents(size_t i) const {
+std::vector<Size> Inputs::extents(size_t i) const {
   HostNumbers n = value(i).numbers();
   if (n.is_float()) fail<InvalidArgument>("input {} holds floats where integers are wanted", i);
   return std::move(n.ints);
 }
 
-std::vector<int64_t> Node::integers(size_t i) const {
+std::vector<int64_t> Inputs::integers(size_t i) const {
   const std::vector<Size> e = extents(i);
   return {e.begin(), e.end()};
 }
 
-std::vector<double> Node::floats(size_t i) const {
+std::vector<double> Inputs::floats(size_t i) const {
   HostNumbers n = value(i).numbers();
   if (n.is_float()) return std::move(n.floats);
   std::vector<double> out;
@@ -77,80 +77,82 @@ std::vector<double> Node::floats(size_t i) const {
   return out;
 }
 
-int64_t Node::integer(size_t i) const {
+int64_t Inputs::integer(size_t i) const {
   const std::vector<int64_t> all = integers(i);
   if (all.size() != 1)
     fail<InvalidArgument>("input {} has {} elements where one is wanted", i, all.size());
   return all[0];
 }
 
-double Node::number(size_t i) const {
+double Inputs::number(size_t i) const {
   const std::vector<double> all = floats(i);
   if (all.size() != 1)
     fail<InvalidArgument>("input {} has {} elements where one is wanted", i, all.size());
   return all[0];
 }
 
-bool Node::folds() const {
-  return std::ranges::all_of(inputs_, [](const Value& v) {
+bool Inputs::folds() const {
+  return std::ranges::all_of(values_, [](const Value& v) {
     return v.absent() || (v.folds() && v.numbers().count() <= kMostFolded);
   });
 }
 
-const Attribute* Node::find(std::string_view name) const {
+const Attribute* Attributes::find(std::string_view name) const {
   const Attribute* found = source_.attribute(name);
   return found && !found->reference.empty() ? around_.bound(found->reference) : found;
 }
 
-int64_t Node::integer(std::string_view name, std::optional<int64_t> otherwise) const {
+int64_t Attributes::integer(std::string_view name, std::optional<int64_t> otherwise) const {
   const Attribute* a = find(name);
   if (a && !a->ints.empty()) return a->ints[0];
   if (!otherwise) refuse_absent(name);
   return *otherwise;
 }
 
-double Node::number(std::string_view name, std::optional<double> otherwise) const {
+double Attributes::number(std::string_view name, std::optional<double> otherwise) const {
   const Attribute* a = find(name);
   if (a && !a->floats.empty()) return double(a->floats[0]);
   if (!otherwise) refuse_absent(name);
   return *otherwise;
 }
 
-std::string Node::text(std::string_view name, std::optional<std::string> otherwise) const {
+std::string Attributes::text(std::string_view name, std::optional<std::string> otherwise) const {
   const Attribute* a = find(name);
   if (a && !a->strings.empty()) return a->strings[0];
   if (!otherwise) refuse_absent(name);
   return *otherwise;
 }
 
-std::vector<int64_t> Node::integers(std::string_view name, std::vector<int64_t> otherwise) const {
+std::vector<int64_t> Attributes::integers(std::string_view name,
+                                          std::vector<int64_t> otherwise) const {
   const Attribute* a = find(name);
   return a ? a->ints : otherwise;
 }
 
-std::vector<double> Node::numbers(std::string_view name, std::vector<double> otherwise) const {
+std::vector<double> Attributes::numbers(std::string_view name,
+                                        std::vector<double> otherwise) const {
   const Attribute* a = find(name);
   return a ? std::vector<double>(a->floats.begin(), a->floats.end()) : otherwise;
 }
 
-std::vector<std::string> Node::texts(std::string_view name) const {
+std::vector<std::string> Attributes::texts(std::string_view name) const {
   const Attribute* a = find(name);
   return a ? a->strings : std::vector<std::string>();
 }
 
-Value Node::constant(std::string_view name) const {
+Value Attributes::constant(std::string_view name) const {
   const Attribute* a = find(name);
   if (!a || a->tensors.empty()) refuse_absent(name);
   return around_.constant(a->tensors[0]);
 }
 
-const io::onnx::Graph& Node::graph(std::string_view name) const {
+const io::onnx::Graph& Attributes::graph(std::string_view name) const {
   const Attribute* a = find(name);
   if (!a || a->graphs.empty()) refuse_absent(name);
   return *a->graphs[0];
 }
 
-std::optional<DType> Node::dtype(std::string_view name) const {
+std::optional<DType> Attributes::dtype(std::string_view name) const {
   const Attribute* a = find(name);
   if (!a || a->ints.empty()) return std::nullopt;
   const auto type = ElementType(a->ints[0]);
