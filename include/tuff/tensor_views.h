@@ -53,13 +53,14 @@ class TensorViews {
   static Tensor dstack(const std::vector<Tensor>& tensors);
   /// As hstack(), vectors as columns.
   static Tensor column_stack(const std::vector<Tensor>& tensors);
-  /// tensor_split() along axis 1, of vectors along axis 0; ShapeError for scalars.
+  /// Equal parts along axis 1, of vectors along axis 0; ShapeError for scalars, and where they
+  /// would not be equal. hsplit_at() is tensor_split_at() there.
   std::vector<Tensor> hsplit(int64_t sections) const;
   std::vector<Tensor> hsplit_at(const Axes& indices) const;
-  /// tensor_split() along axis 0; ShapeError below two axes.
+  /// hsplit() along axis 0; ShapeError below two axes.
   std::vector<Tensor> vsplit(int64_t sections) const;
   std::vector<Tensor> vsplit_at(const Axes& indices) const;
-  /// tensor_split() along axis 2; ShapeError below three axes.
+  /// hsplit() along axis 2; ShapeError below three axes.
   std::vector<Tensor> dsplit(int64_t sections) const;
   std::vector<Tensor> dsplit_at(const Axes& indices) const;
   /// Matrices (vectors as rows, scalars as (1, 1)) along a diagonal, zeros elsewhere; (1, 0) of

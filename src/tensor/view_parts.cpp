@@ -19,6 +19,15 @@ int64_t axis_of_split(const char* what, const Tensor& x, int64_t axes, int64_t a
   return x.dim() == 1 ? 0 : axis;
 }
 
+// As many parts of one length.
+std::vector<Tensor> equal_parts(const char* what, const Tensor& x, int64_t sections, int64_t axis) {
+  const Size n = x.size(axis);
+  if (sections > 0 && n.is_number() && int64_t(n) % sections != 0)
+    fail<ShapeError>("{}: axis {} of {} does not divide into {} parts: tensor_split() makes uneven "
+                     "ones", what, axis, text(x.sizes()), sections);
+  return x.tensor_split(sections, axis);
+}
+
 void require_shape_of_part(const char* what, const Tensor& source, const Sizes& part) {
   if (!detail::same(source.sizes(), part))
     fail<ShapeError>("{}: a source of {} for a part of {}: expand() or reshape() it", what,
@@ -35,19 +44,22 @@ std::vector<Index> indices_up_to(int64_t d, Index index) {
 }  // namespace
 
 std::vector<Tensor> TensorViews::hsplit(int64_t sections) const {
-  return tensor_split(sections, axis_of_split("hsplit", self(this), 1, 1));
+  const Tensor& x = self(this);
+  return equal_parts("hsplit", x, sections, axis_of_split("hsplit", x, 1, 1));
 }
 std::vector<Tensor> TensorViews::hsplit_at(const Axes& indices) const {
   return tensor_split_at(indices, axis_of_split("hsplit_at", self(this), 1, 1));
 }
 std::vector<Tensor> TensorViews::vsplit(int64_t sections) const {
-  return tensor_split(sections, axis_of_split("vsplit", self(this), 2, 0));
+  const Tensor& x = self(this);
+  return equal_parts("vsplit", x, sections, axis_of_split("vsplit", x, 2, 0));
 }
 std::vector<Tensor> TensorViews::vsplit_at(const Axes& indices) const {
   return tensor_split_at(indices, axis_of_split("vsplit_at", self(this), 2, 0));
 }
 std::vector<Tensor> TensorViews::dsplit(int64_t sections) const {
-  return tensor_split(sections, axis_of_split("dsplit", self(this), 3, 2));
+  const Tensor& x = self(this);
+  return equal_parts("dsplit", x, sections, axis_of_split("dsplit", x, 3, 2));
 }
 std::vector<Tensor> TensorViews::dsplit_at(const Axes& indices) const {
   return tensor_split_at(indices, axis_of_split("dsplit_at", self(this), 3, 2));
