@@ -65,7 +65,10 @@ py::dict call(const Model& model, const py::args& args, const py::kwargs& named)
   onnx::Values inputs;
   if (args.size() == 1) add_inputs(inputs, args[0]);
   add_inputs(inputs, named);
-  const onnx::Values values = model(inputs);
+  const onnx::Values values = [&] {
+    const Unlocked others;  // what decides shapes is waited for
+    return model(inputs);
+  }();
   py::dict out;
   for (const ValueInfo& v : model.description().outputs) out[text(v.name)] = values.at(v.name);
   return out;
