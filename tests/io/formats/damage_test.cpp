@@ -71,19 +71,7 @@ TEST_P(Damage, NumbersThatAreAbsurd) {
 
 TEST_P(Damage, PartsRepeatedAndTakenOut) {
   std::mt19937 random(7);
-  for (int n = 0; n < 2000; n++) {
-    Bytes bytes = whole();
-    const size_t at = random() % bytes.size(), length = random() % 40;
-    const auto begin = bytes.begin() + ptrdiff_t(at),
-               end = begin + ptrdiff_t(std::min(length, bytes.size() - at));
-    if (n % 2) {
-      bytes.erase(begin, end);
-    } else {
-      const Bytes part(begin, end);
-      bytes.insert(bytes.begin() + ptrdiff_t(random() % bytes.size()), part.begin(), part.end());
-    }
-    survives(bytes);
-  }
+  for (int n = 0; n < 2000; n++) survives(with_part_moved(whole(), n % 2, 40, random));
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, Damage, testing::ValuesIn(sample_files()), [](const auto& info) {

@@ -201,4 +201,17 @@ std::vector<SampleFile> sample_files() {
           {"idx", sample_idx()}};
 }
 
+Bytes with_part_moved(Bytes bytes, bool taken_out, size_t longest, std::mt19937& random) {
+  const size_t at = random() % bytes.size(), length = random() % longest;
+  const auto begin = bytes.begin() + ptrdiff_t(at),
+             end = begin + ptrdiff_t(std::min(length, bytes.size() - at));
+  if (taken_out) {
+    bytes.erase(begin, end);
+    return bytes;
+  }
+  const Bytes part(begin, end);
+  bytes.insert(bytes.begin() + ptrdiff_t(random() % bytes.size()), part.begin(), part.end());
+  return bytes;
+}
+
 }  // namespace tuff::io

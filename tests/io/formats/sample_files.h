@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <ostream>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,9 @@ Bytes sample_pytorch();
 Bytes sample_idx();
 Bytes zip_file(const std::vector<std::pair<std::string, Bytes>>& members, bool deflate = false,
                bool zip64 = false);
+
+// A part of at most `longest` - 1 bytes taken out, or put in once more somewhere else.
+Bytes with_part_moved(Bytes bytes, bool taken_out, size_t longest, std::mt19937& random);
 
 struct SampleFile {
   const char* format;
