@@ -57,7 +57,9 @@ std::string CKernel::define(const std::string& type, const std::string& expr) {
   it->second =
       variables_ == 0 ? fmt::format("v{}", current_) : fmt::format("v{}_{}", current_, variables_);
   ++variables_;
-  line(fmt::format("const {} {} = {};", type, it->second, expr));
+  // Not const: clang (14, 19) evaluates what a const variable begins with again wherever it is read,
+  // and what that reads, so that a chain of choices takes twice as long for each of its steps.
+  line(fmt::format("{} {} = {};", type, it->second, expr));
   return it->second;
 }
 

@@ -129,12 +129,12 @@ void CKernel::emit_matrix(size_t i) {
       line(fmt::format("TUFF_MATRIX_LOAD({}, {}, {}, {});", use_of(m), short_name(u.dtype), name,
                        matrix_place(i, n)));
     else if (u.op == Op::MatrixFill)
-      line(fmt::format("const {0} {1} = ({0})({2});", type, name, scalar(source(0), u.dtype)));
+      line(fmt::format("{0} {1} = ({0})({2});", type, name, scalar(source(0), u.dtype)));
     else if (u.op == Op::Cast)
-      line(fmt::format("const {0} {1} = __builtin_convertvector({2}, {0});", type, name,
+      line(fmt::format("{0} {1} = __builtin_convertvector({2}, {0});", type, name,
                        source(0).base));
     else
-      line(fmt::format("const {} {} = TUFF_MULTIPLY_{}({}, {}, {});", type, name,
+      line(fmt::format("{} {} = TUFF_MULTIPLY_{}({}, {}, {});", type, name,
                        short_name(u.src(0)->dtype), source(0).base, source(1).base,
                        source(2).base));
     values_[i].push_back(CValue{name});

@@ -65,7 +65,7 @@ std::pair<Tensor, Tensor> two_integers(const char* what, const Tensor& a, const 
 }
 
 // Euclid's algorithm. Neighbours among Fibonacci's numbers take the most steps (Lamé, 1844), fewer
-// than 1.45 for each bit. Four at a time: longer chains as one kernel take minutes to compile.
+// than 1.45 for each bit. Four steps to a kernel: all of these are one program, small to compile.
 Tensor greatest_divisor(const Tensor& x, const Tensor& y) {
   Tensor a = x.abs(), b = y.abs();
   const int64_t bits = int64_t(size_bytes(a.dtype())) * 8, steps = bits * 29 / 20 + 2;

@@ -276,6 +276,19 @@ TEST_P(Creation, ManyPartsOfOtherSizesAndDtypesAreJoined) {
   EXPECT_EQ(parts[1].grad().cast(DType::F32).to_vector<float>(), Floats(2, 3));
 }
 
+// One kernel, in which each step has the last one's result three times: compilers take a time in
+// proportion to its steps, not twice as long for each.
+TEST_P(Creation, LongChainsOfChoicesCompile) {
+  Tensor a = Tensor::from(Ints{6765, 17, 0}, {3}, on()).contiguous(),
+         b = Tensor::from(Ints{4181, 51, 5}, {3}, on()).contiguous();
+  for (int i = 0; i < 32; i++) {
+    const Tensor done = b == 0, rest = Tensor::where(done, b, a % b);
+    a = Tensor::where(done, a, b);
+    b = rest;
+  }
+  EXPECT_EQ(a.to_vector<int32_t>(), (Ints{1, 17, 5}));
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, Creation, testing::ValuesIn(devices()), [](const auto& info) {
   std::string name = info.param;
   std::replace_if(

@@ -1,22 +1,22 @@
-TUFF_KERNEL(1, 1, 1) void k076b85da4a0bd554(TUFF_GLOBAL u8* b0, u64 o0, TUFF_GLOBAL u8* b1, u64 o1, TUFF_GLOBAL u8* b2, u64 o2) {
+TUFF_KERNEL(1, 1, 1) void k754b7b29d6ed66ae(TUFF_GLOBAL u8* b0, u64 o0, TUFF_GLOBAL u8* b1, u64 o1, TUFF_GLOBAL u8* b2, u64 o2) {
   TUFF_GLOBAL f16* const d0 = (TUFF_GLOBAL f16*)(b0 + o0);
   TUFF_GLOBAL f16* const d1 = (TUFF_GLOBAL f16*)(b1 + o1);
   TUFF_GLOBAL f16* const d2 = (TUFF_GLOBAL f16*)(b2 + o2);
   for (i32 r0 = 0; r0 < 16; r0++) {
-    const f16 v6 = d1[r0];
-    const f16 v8 = d2[r0];
-    const f16 v9 = v6 + v8;
-    const f16 v10 = v6 - v8;
-    const f16 v11 = v6 * v8;
-    const f16 v12 = v6 / v8;
-    const f16 v13 = v6 != v6 ? v6 : (v6 > v8 ? v6 : v8);
-    const f16 v14 = -v6;
-    const f16 v15 = (f16)(1) / v8;
-    const f16 v16 = v6 != v6 ? v6 : (v6 > v14 ? v6 : v14);
-    const f16 v17 = sqrt(v16);
-    const f16 v18 = trunc(v6);
-    const i32 v19 = v6 != v6;
-    const f16 v20 = v19 ? v8 : v6;
+    f16 v6 = d1[r0];
+    f16 v8 = d2[r0];
+    f16 v9 = v6 + v8;
+    f16 v10 = v6 - v8;
+    f16 v11 = v6 * v8;
+    f16 v12 = v6 / v8;
+    f16 v13 = v6 != v6 ? v6 : (v6 > v8 ? v6 : v8);
+    f16 v14 = -v6;
+    f16 v15 = (f16)(1) / v8;
+    f16 v16 = v6 != v6 ? v6 : (v6 > v14 ? v6 : v14);
+    f16 v17 = sqrt(v16);
+    f16 v18 = trunc(v6);
+    i32 v19 = v6 != v6;
+    f16 v20 = v19 ? v8 : v6;
     d0[r0] = v9;
     (d0 + r0)[16] = v10;
     (d0 + r0)[32] = v11;

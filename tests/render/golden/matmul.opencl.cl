@@ -1,43 +1,43 @@
-TUFF_KERNEL(64, 1, 1) void k3d1292cbfa1ab0a6(TUFF_GLOBAL u8* b0, u64 o0, TUFF_GLOBAL u8* b1, u64 o1, TUFF_GLOBAL u8* b2, u64 o2) {
+TUFF_KERNEL(64, 1, 1) void kd32d7fe34d956a32(TUFF_GLOBAL u8* b0, u64 o0, TUFF_GLOBAL u8* b1, u64 o1, TUFF_GLOBAL u8* b2, u64 o2) {
   TUFF_GLOBAL f32* const d0 = (TUFF_GLOBAL f32*)(b0 + o0);
   TUFF_GLOBAL f32* const d1 = (TUFF_GLOBAL f32*)(b1 + o1);
   TUFF_GLOBAL f32* const d2 = (TUFF_GLOBAL f32*)(b2 + o2);
-  const i32 v2 = TUFF_GROUP(x);
-  const i32 v3 = TUFF_LOCAL(x);
+  i32 v2 = TUFF_GROUP(x);
+  i32 v3 = TUFF_LOCAL(x);
   f32 acc0_0;
   f32 acc0_1;
   f32 acc0_2;
   f32 acc0_3;
-  const i32 v12 = v2 * 64;
-  const i32 v13 = v12 + v3;
+  i32 v12 = v2 * 64;
+  i32 v13 = v12 + v3;
   acc0_0 = 0.0f;
   acc0_1 = 0.0f;
   acc0_2 = 0.0f;
   acc0_3 = 0.0f;
   for (i32 r2 = 0; r2 < 16; r2++) {
-    const i32 v18 = r2 * 4;
-    const i32 v19 = v12 + v18;
-    const f32 v22 = d1[v19];
-    const f32 v22_1 = (d1 + v19)[1];
-    const f32 v22_2 = (d1 + v19)[2];
-    const f32 v22_3 = (d1 + v19)[3];
-    const i32 v23 = r2 * 256;
-    const i32 v24 = v3 + v23;
-    const f32 v27 = d2[v24];
-    const f32 v27_1 = (d2 + v24)[64];
-    const f32 v27_2 = (d2 + v24)[128];
-    const f32 v27_3 = (d2 + v24)[192];
-    const f32 v30 = TUFF_MULADD_f32(v22, v27, acc0_0);
-    const f32 v30_1 = TUFF_MULADD_f32(v22_1, v27_1, acc0_1);
-    const f32 v30_2 = TUFF_MULADD_f32(v22_2, v27_2, acc0_2);
-    const f32 v30_3 = TUFF_MULADD_f32(v22_3, v27_3, acc0_3);
+    i32 v18 = r2 * 4;
+    i32 v19 = v12 + v18;
+    f32 v22 = d1[v19];
+    f32 v22_1 = (d1 + v19)[1];
+    f32 v22_2 = (d1 + v19)[2];
+    f32 v22_3 = (d1 + v19)[3];
+    i32 v23 = r2 * 256;
+    i32 v24 = v3 + v23;
+    f32 v27 = d2[v24];
+    f32 v27_1 = (d2 + v24)[64];
+    f32 v27_2 = (d2 + v24)[128];
+    f32 v27_3 = (d2 + v24)[192];
+    f32 v30 = TUFF_MULADD_f32(v22, v27, acc0_0);
+    f32 v30_1 = TUFF_MULADD_f32(v22_1, v27_1, acc0_1);
+    f32 v30_2 = TUFF_MULADD_f32(v22_2, v27_2, acc0_2);
+    f32 v30_3 = TUFF_MULADD_f32(v22_3, v27_3, acc0_3);
     acc0_0 = v30;
     acc0_1 = v30_1;
     acc0_2 = v30_2;
     acc0_3 = v30_3;
   }
-  const f32 v35 = acc0_0 + acc0_1;
-  const f32 v35_1 = acc0_2 + acc0_3;
-  const f32 v35_2 = v35 + v35_1;
+  f32 v35 = acc0_0 + acc0_1;
+  f32 v35_1 = acc0_2 + acc0_3;
+  f32 v35_2 = v35 + v35_1;
   d0[v13] = v35_2;
 }
