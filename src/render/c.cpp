@@ -14,9 +14,9 @@ constexpr size_t kUnitTextBytes = 2000;  // what starting a compiler costs, in b
 uint64_t text_hash(const std::string& text) { return XXH64(text.data(), text.size(), 0); }
 
 std::string unit_text(const CDialect& d, std::span<const Source> sources, const Unit& unit) {
-  std::string text = d.prelude;
+  std::string text;
   for (size_t i : unit) text += sources[i].text;
-  return text;
+  return d.prelude.of(text) + text;
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ std::vector<Binary> compile_c_sources(const CDialect& d, std::span<const Source>
 }
 
 std::string c_identity(const CDialect& d, const Target& t) {
-  return fmt::format("{}; prelude {:016x}", d.identity(t), text_hash(d.prelude));
+  return fmt::format("{}; prelude {:016x}", d.identity(t), text_hash(d.prelude.whole()));
 }
 
 }  // namespace tuff::render

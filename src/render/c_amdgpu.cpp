@@ -78,6 +78,15 @@ static inline u16 bf16_of_f32(f32 x) {
   return (u16)(((r.u & 0x7fffffffu) > 0x7f800000u ? r.u | 0x400000u : rounded) >> 16); }
 )c";
 
+Prelude amdgpu_prelude() {
+  Prelude p;
+  p.add(kAmdgpuPrelude);
+  add_arithmetic(p);
+  add_atomics(p);
+  add_matrices(p);
+  return p;
+}
+
 }  // namespace
 
 const CDialect& c_amdgpu() {
@@ -86,7 +95,7 @@ const CDialect& c_amdgpu() {
       .workgroups = true,
       .wide_suffix = "l",
       .f16 = true,
-      .prelude = std::string(kAmdgpuPrelude) + kSharedPrelude + kAtomicPrelude + kMatrixPrelude,
+      .prelude = amdgpu_prelude(),
       .attributes = workgroup_attributes,
       .compile = [](auto units, auto& t) { return compile_amdgpu(units, t.arch); },
       .identity =

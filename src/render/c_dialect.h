@@ -13,6 +13,7 @@
 #include "base/target.h"
 #include "kernel/lowered.h"
 #include "render/binary.h"
+#include "render/prelude.h"
 
 namespace tuff::render {
 
@@ -31,7 +32,7 @@ struct CDialect {
   // The suffix of 64-bit literals. OpenCL's "ll" are 128 bits wide: arithmetic on them does not wrap at 64.
   const char* wide_suffix;
   bool f16 = false;  // is a type with arithmetic; else its bits are u16
-  std::string prelude;
+  Prelude prelude;
   // What stands before "void": ends with a space, or is empty.
   std::string (*attributes)(const kernel::LinearKernel&, const Target&);
   // An object file for each unit. Throws as compile_c does. Null where the device's driver
@@ -47,13 +48,13 @@ const CDialect& c_opencl();
 // With halves where the target has them; the prelude is the same.
 const CDialect& c_opencl(const Target& t);
 
-// The part of preludes that is the same: quotients, rounding to odd. After the scalar types.
-extern const char* const kSharedPrelude;
+// What preludes have in common. Quotients, rounding to odd: after the scalar types.
+void add_arithmetic(Prelude& p);
 // GPUs: atomic operations on words of buffers. After TUFF_EXCHANGE(word, held, wanted), which gives
 // what was there before, and TUFF_AS(T, x).
-extern const char* const kAtomicPrelude;
+void add_atomics(Prelude& p);
 // AMD's GPUs: cooperative matrices, as the lanes of each generation hold them.
-extern const char* const kMatrixPrelude;
+void add_matrices(Prelude& p);
 // As CDialect::attributes where there are workgroups.
 std::string workgroup_attributes(const kernel::LinearKernel& k, const Target& t);
 

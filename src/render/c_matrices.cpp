@@ -1,5 +1,5 @@
 // Cooperative matrices of dialects with workgroups: which lane holds which elements is the
-// prelude's matter (kMatrixPrelude).
+// prelude's matter (add_matrices()).
 #include "base/check.h"
 #include "ir/walk.h"
 #include "render/c_kernel.h"
@@ -11,11 +11,13 @@ using ir::MatrixUse;
 using ir::Node;
 using ir::Op;
 
+namespace {
+
 // By generation: how many steps of the reduction a lane has of a row or column of 16-bit factors,
 // whether the lanes of both halves have the same, and which rows of a column of sums. Of 8-bit
 // factors RDNA multiplies 16 steps at once, CDNA3 32. Sources: ISA documents of RDNA3, RDNA4 and
 // CDNA3, matrix instructions.
-const char* const kMatrixPrelude = R"c(
+constexpr const char* kMatrices = R"c(
 #if defined(__GFX11__)
 #define TUFF_STEPS_16 16
 #define TUFF_STEPS_8 16
@@ -86,8 +88,6 @@ typedef i32 tuff_bits8 __attribute__((ext_vector_type(2)));
 #define TUFF_MULTIPLY_u8(a, b, c) TUFF_MULTIPLY_8(0, a, b, c)
 )c";
 
-namespace {
-
 const char* use_of(const MatrixArg& m) {
   return m.use == MatrixUse::A ? "a" : m.use == MatrixUse::B ? "b" : "sum";
 }
@@ -97,6 +97,10 @@ std::string matrix_type(const MatrixArg& m, DType t) {
 }
 
 }  // namespace
+
+void add_matrices(Prelude& p) {
+  p.add({"tuff_a_", "tuff_b_", "tuff_sum_", "TUFF_MATRIX_", "TUFF_MULTIPLY_"}, kMatrices);
+}
 
 std::string CKernel::held_type(const Node& u, bool vec) const {
   const MatrixArg* m = ir::matrix_of(&u);

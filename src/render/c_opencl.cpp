@@ -86,6 +86,14 @@ static inline u16 bf16_of_f32(f32 f) {
   return (u16)(((x & 0x7fffffffu) > 0x7f800000u ? x | 0x400000u : rounded) >> 16); }
 )c";
 
+Prelude opencl_prelude() {
+  Prelude p;
+  p.add(kOpenclPrelude);
+  add_arithmetic(p);
+  add_atomics(p);
+  return p;
+}
+
 }  // namespace
 
 const CDialect& c_opencl() {
@@ -94,7 +102,7 @@ const CDialect& c_opencl() {
                             .workgroups = true,
                             .library = true,
                             .wide_suffix = "l",
-                            .prelude = std::string(kOpenclPrelude) + kSharedPrelude + kAtomicPrelude,
+                            .prelude = opencl_prelude(),
                             .attributes = workgroup_attributes,
                             .identity = [](const Target& t) { return t.identity; }};
   return row;

@@ -87,7 +87,7 @@ std::string refusal(const std::string& text, bool doubles, bool halves = false) 
 TEST(RenderOpencl, ClangTakesEveryForm) {
   for (const bool doubles : {false, true}) {
     const Target t = generic(doubles);
-    std::string text = c_opencl().prelude;
+    std::string text = c_opencl().prelude.whole();
     for (const kernel::LinearKernel& k :
          {elementwise_kernel(), matmul_kernel(), row_sum_kernel(), gated_kernel(), strided_kernel(),
           shared_sum_kernel(), uniform_kernel(), float_kernel(DType::F32, 4)})
@@ -120,7 +120,7 @@ TEST(RenderOpencl, ClangTakesEveryOpOfEveryDtype) {
       add(kernel::testing::cast_cases(type, kMemoryTypes));
     }
     EXPECT_GE(texts.size(), 300u);
-    std::string all = c_opencl().prelude;
+    std::string all = c_opencl().prelude.whole();
     for (const auto& [symbol, text] : texts) all += text;
     EXPECT_EQ(refusal(all, true, halves), "");
     const auto computes = [](const auto& entry) {
@@ -133,7 +133,7 @@ TEST(RenderOpencl, ClangTakesEveryOpOfEveryDtype) {
 // Without doubles nothing may name them.
 TEST(RenderOpencl, NoDoublesWhereThereAreNone) {
   const Target t = generic(false);
-  std::string all = c_opencl().prelude;
+  std::string all = c_opencl().prelude.whole();
   for (const DType type : kMemoryTypes) {
     if (type == DType::F64) continue;
     std::vector<DType> others;

@@ -238,6 +238,15 @@ class Workgroup {
 };
 Workgroup* Workgroup::current = nullptr;
 
+Prelude amdgpu_prelude() {
+  Prelude p;
+  p.add(kPrelude);
+  add_arithmetic(p);
+  p.add(kMatrixUnit);
+  add_matrices(p);
+  return p;
+}
+
 }  // namespace
 
 WorkitemRun::WorkitemRun(std::span<const Source> sources, const Target& t)
@@ -245,10 +254,10 @@ WorkitemRun::WorkitemRun(std::span<const Source> sources, const Target& t)
   std::string text = kItem;
   if (opencl_)
     text += fmt::format("{}{}{}", t.features.f16 ? "#define TUFF_F16\n" : "", kOpenclLibrary,
-                        c_opencl().prelude);
+                        c_opencl().prelude.whole());
   else
-    text += fmt::format("#define TUFF_SUBGROUP_SIZE {}\n{}\n{}{}{}{}", subgroup_size_, family(t),
-                        kPrelude, kSharedPrelude, kMatrixUnit, kMatrixPrelude);
+    text += fmt::format("#define TUFF_SUBGROUP_SIZE {}\n{}\n{}", subgroup_size_, family(t),
+                        amdgpu_prelude().whole());
   std::set<std::string> known;
   for (const Source& s : sources)
     if (known.insert(s.symbol).second) text += s.text;

@@ -70,12 +70,16 @@ Built build(const std::shared_ptr<Context>& context, const std::string& source, 
   return nullptr;
 }
 
+std::string with_prelude(const std::string& kernels) {
+  return render::c_opencl().prelude.of(kernels) + kernels;
+}
+
 // One of many was refused: which?
 [[noreturn]] void blame(const std::shared_ptr<Context>& context,
                         std::span<const render::Binary> binaries, const std::string& all) {
   for (const render::Binary& b : binaries) {
     std::string why;
-    const std::string source = render::c_opencl().prelude + std::string(text_of(b));
+    const std::string source = with_prelude(std::string(text_of(b)));
     if (!build(context, source, &why)) fail<CompileError>("kernel {}: {}", b.name, why);
   }
   fail<CompileError>("{}", all);
@@ -98,8 +102,9 @@ std::vector<std::unique_ptr<hcq::Program>> load_programs(const std::shared_ptr<C
   if (binaries.empty()) return {};
   std::map<std::string, std::string_view> texts;  // by symbol, so that the order is none
   for (const render::Binary& b : binaries) texts.emplace(b.symbol, text_of(b));
-  std::string source = render::c_opencl().prelude;
-  for (const auto& [symbol, text] : texts) source += text;
+  std::string kernels;
+  for (const auto& [symbol, text] : texts) kernels += text;
+  const std::string source = with_prelude(kernels);
   const BinaryCache cache(*context, source);
   Built built;
   if (cl_program cached = cache.load()) {

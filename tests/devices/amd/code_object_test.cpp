@@ -38,7 +38,7 @@ Compiled compiled(const Generation& g) {
   for (const render::AstCase& c : render::shaped_cases())
     if (c.name == "matmul" || c.name == "softmax" || c.name == "attention gradient")
       out.sources.push_back(renderer.render(kernel::lower(c.ast, t), t));
-  std::string text = render::c_amdgpu().prelude;
+  std::string text = render::c_amdgpu().prelude.whole();
   for (const render::Source& s : out.sources) text += s.text;
   out.object = compile_amdgpu({&text, 1}, std::string(g.name))[0];
   return out;

@@ -50,7 +50,7 @@ TUFF_KERNEL(64, 1, 1) void race(TUFF_GLOBAL u32* out, i32 value) {
 
 std::vector<render::Binary> binaries() {
   static const auto object = [] {
-    std::string text = render::c_amdgpu().prelude + std::string(kSource);
+    std::string text = render::c_amdgpu().prelude.whole() + std::string(kSource);
     return std::make_shared<const std::vector<uint8_t>>(
         compile_amdgpu({&text, 1}, "gfx1100")[0]);
   }();
