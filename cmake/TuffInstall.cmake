@@ -54,6 +54,7 @@ install(TARGETS tuff_settings tuff_package ${TUFF_LIBRARY_ROOMS} EXPORT tuff_tar
 install(EXPORT tuff_targets NAMESPACE tuff:: FILE tuffTargets.cmake DESTINATION ${TUFF_PACKAGE_DIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tuff DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(TARGETS tuff_fork_server LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/tuff)
 if(TARGET tuff_emulator)
   install(TARGETS tuff_emulator LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/tuff)
 endif()

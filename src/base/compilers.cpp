@@ -11,6 +11,7 @@
 #include "base/env.h"
 #include "base/os.h"
 #include "base/os_cache.h"
+#include "base/os_fork_server.h"
 #include "base/shipped.h"
 
 namespace tuff {
@@ -52,7 +53,8 @@ std::string why_none(Env variable, const std::string& otherwise) {
 // which the loader finds in the process. The object goes to "-": never to /dev/stdout, which clang
 // replaces by a file of that name when it may write there. Integers wrap and buffers of several
 // dtypes may be one memory: -fwrapv, -fno-strict-aliasing. Start-up is nearly all of the 39 ms of a
-// small unit; calling -cc1 directly saves none of it.
+// small unit, half of it loading and linking the compiler, which a fork server does once; calling
+// -cc1 directly saves none of it.
 std::vector<std::string> command_line(const std::string& compiler) {
   return {compiler,
           "-x",
@@ -102,12 +104,17 @@ std::vector<std::string> amdgpu_command_line(const std::string& compiler,
 
 constexpr uint64_t kInterruptPollNs = 50'000'000;
 
+constexpr int kKilled = 128;  // as an exit code, with the signal added
+
 // An interrupt ends the wait; the processes are then killed by their destructors.
-std::vector<uint8_t> finish(os::Process& process, const std::string& compiler) {
+const os::ProcessResult& wait(os::Process& process) {
   while (!process.done_within(kInterruptPollNs) && !os::interrupted()) {}
   if (os::interrupted()) fail<CompileError>("compiling was interrupted");
-  const os::ProcessResult& r = process.wait();
-  constexpr int kKilled = 128;  // and above it the signal
+  return process.wait();
+}
+
+std::vector<uint8_t> finish(os::Process& process, const std::string& compiler) {
+  const os::ProcessResult& r = wait(process);
   if (r.exit_code > kKilled)
     fail<CompileError>("the compiler {} crashed (signal {}):\n{}", compiler,
                        r.exit_code - kKilled, first_lines(r.err, kMessageLines));
@@ -207,19 +214,43 @@ int clang_major(const std::string& version) { return number_after(version, "clan
 struct Unit {
   std::vector<std::string> argv;
   std::string input;
+  bool loaded_once = false;  // by a fork server, where there is one
 };
 
-std::vector<std::vector<uint8_t>> compile_units(std::vector<Unit> units) {
+constexpr const char* kForkServerLibrary = "libtuff_fork_server.so";
+
+// Nullopt where the program is not to be had so: it is started for each run then.
+std::optional<os::Process> run_of_server(const Unit& unit) {
+  static std::mutex mutex;
+  static std::map<std::string, std::unique_ptr<os::ForkServer>> servers;  // by program
+  std::lock_guard lock(mutex);
+  const auto [it, fresh] = servers.try_emplace(unit.argv[0]);
+  for (const std::string& library : shipped_places(kForkServerLibrary)) {
+    if (!fresh || it->second || !os::exists(library)) continue;
+    it->second = os::ForkServer::start(unit.argv[0], library);
+  }
+  return it->second ? it->second->run(unit.argv, unit.input) : std::nullopt;
+}
+
+// A compiler that was forked is asked again by itself before its end counts as a crash.
+std::vector<uint8_t> object_of(os::Process process, const Unit& unit) {
+  if (!unit.loaded_once || wait(process).exit_code <= kKilled) return finish(process, unit.argv[0]);
+  os::Process again(unit.argv, unit.input);
+  return finish(again, unit.argv[0]);
+}
+
+std::vector<std::vector<uint8_t>> compile_units(const std::vector<Unit>& units) {
   std::vector<std::vector<uint8_t>> objects;
   objects.reserve(units.size());
-  std::deque<std::pair<os::Process, std::string>> running;
+  std::deque<os::Process> running;
   const auto finish_first = [&] {
-    objects.push_back(finish(running.front().first, running.front().second));
+    objects.push_back(object_of(std::move(running.front()), units[objects.size()]));
     running.pop_front();
   };
-  for (Unit& unit : units) {
+  for (const Unit& unit : units) {
     if (running.size() >= os::core_count()) finish_first();
-    running.emplace_back(os::Process(unit.argv, std::move(unit.input)), unit.argv[0]);
+    std::optional<os::Process> forked = unit.loaded_once ? run_of_server(unit) : std::nullopt;
+    running.push_back(forked ? std::move(*forked) : os::Process(unit.argv, unit.input));
   }
   while (!running.empty()) finish_first();
   return objects;
@@ -228,7 +259,7 @@ std::vector<std::vector<uint8_t>> compile_units(std::vector<Unit> units) {
 std::vector<Unit> units_of(std::span<const std::string> texts,
                            const std::vector<std::string>& argv) {
   std::vector<Unit> units;
-  for (const std::string& text : texts) units.push_back({argv, text});
+  for (const std::string& text : texts) units.push_back({argv, text, true});
   return units;
 }
 
@@ -399,7 +430,7 @@ std::vector<std::vector<uint8_t>> compile_aco(
     }
     children.push_back(std::move(child));
   }
-  return compile_units(std::move(children));
+  return compile_units(children);
 }
 
 std::vector<uint8_t> compile_aco(const VulkanShader& shader, const std::string& processor) {

@@ -66,7 +66,9 @@ class Process {
   std::string error_tail() const;  // the last few thousand characters of its standard error
 
  private:
+  friend class ForkServer;
   struct State;
+  Process(std::unique_ptr<State> state, std::string stdin_text);
   std::unique_ptr<State> state_;
 };
 std::string own_program();            // path of the running executable

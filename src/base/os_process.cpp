@@ -12,10 +12,14 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
+#include <cstring>
 #include <filesystem>
 
 #include "base/os.h"
 #include "base/os_descriptor.h"
+#include "base/os_fork.h"
+#include "base/os_fork_server.h"
+#include "base/os_fork_server_request.h"
 
 extern char** environ;
 
@@ -28,6 +32,7 @@ constexpr size_t kErrorTail = 4000;
 struct Image {
   std::vector<std::string> argv, environment;
   std::vector<char*> argv_pointers, environment_pointers;
+  bool replaces = false;  // what this process's environment has
 
   Image(const std::vector<std::string>& arguments, const Environment& added) : argv(arguments) {
     for (char** e = environ; *e; e++) {
@@ -35,6 +40,7 @@ struct Image {
       bool replaced = false;
       for (const auto& [name, value] : added) replaced |= entry.starts_with(name + "=");
       if (!replaced) environment.push_back(entry);
+      replaces |= replaced;
     }
     for (const auto& [name, value] : added) environment.push_back(name + "=" + value);
     for (std::string& s : argv) argv_pointers.push_back(s.data());
@@ -91,7 +97,12 @@ struct Channel {
 }  // namespace
 
 struct Process::State {
+  State() = default;
+  State(Descriptor i, Descriptor o, Descriptor e, Descriptor run_status)
+      : status(std::move(run_status)), in(std::move(i)), out(std::move(o)), err(std::move(e)) {}
+
   pid_t pid = -1;
+  Descriptor status;  // of a fork server's run, which is no child of this process
   Descriptor in, out, err;
   std::string to_send;
   size_t sent = 0;
@@ -155,6 +166,12 @@ Process::Process(const std::vector<std::string>& argv, std::string stdin_text,
   s.feed();  // so that it can begin, whichever child is waited for first
 }
 
+Process::Process(std::unique_ptr<State> state, std::string stdin_text)
+    : state_(std::move(state)) {
+  state_->to_send = std::move(stdin_text);
+  state_->feed();
+}
+
 Process::Process(Process&&) noexcept = default;
 Process::~Process() {
   if (!state_) return;
@@ -189,14 +206,34 @@ void Process::kill() {
   state_->killed = true;
 }
 
+namespace {
+
+int status_of_child(pid_t pid) {
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+  return status;
+}
+
+// As killed, where nobody tells it any more.
+int status_of_run(const Descriptor& told) {
+  int status = SIGKILL;
+  while (::recv(told.get(), &status, sizeof status, MSG_WAITALL) < 0 && errno == EINTR) {}
+  return status;
+}
+
+}  // namespace
+
 const ProcessResult& Process::wait() {
   State& s = *state_;
-  if (s.pid <= 0) return s.result;
+  if (s.pid <= 0 && !s.status.is_open()) return s.result;
   // A grandchild may hold the channels of one that was killed: their end is not waited for.
   while (s.is_open() && !s.killed) s.pump(-1);
-  int status = 0;
-  while (::waitpid(s.pid, &status, 0) < 0 && errno == EINTR) {}
+  if (s.killed) s.status.close();  // the server ends the run
+  const int status = s.pid > 0           ? status_of_child(s.pid)
+                     : s.status.is_open() ? status_of_run(s.status)
+                                          : SIGKILL;
   s.pid = -1;
+  s.status.close();
   s.result.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   return s.result;
 }
@@ -204,6 +241,71 @@ const ProcessResult& Process::wait() {
 std::string Process::error_tail() const {
   const std::string& all = state_->result.err;
   return all.substr(all.size() - std::min(all.size(), kErrorTail));
+}
+
+struct ForkServer::State {
+  pid_t pid;
+  Descriptor requests;  // closing it ends the server
+  uint32_t forks;
+};
+
+ForkServer::ForkServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+ForkServer::~ForkServer() {
+  state_->requests.close();
+  if (state_->forks == forks()) status_of_child(state_->pid);  // else it is the parent's
+}
+
+std::unique_ptr<ForkServer> ForkServer::start(const std::string& program,
+                                              const std::string& library) {
+  constexpr int kMostMs = 10'000;
+  Image image({program, kForkServerFlag}, {{"LD_PRELOAD", library}});
+  if (image.replaces) return nullptr;  // what is preloaded is meant for the program
+  Channel in, out, err, failed;
+  const pid_t pid =
+      os::start(image, {in.child.get(), out.child.get(), err.child.get()}, failed.child.get());
+  if (pid < 0) return nullptr;
+  in.child.close();
+  out.child.close();
+  err.child.close();
+  std::unique_ptr<ForkServer> server(
+      new ForkServer(std::make_unique<State>(State{pid, std::move(in.own), forks()})));
+  std::array<char, sizeof kForkServerReady - 1> said{};
+  pollfd ready{out.own.get(), POLLIN, 0};
+  ::poll(&ready, 1, kMostMs);
+  const ssize_t n = ::recv(out.own.get(), said.data(), said.size(), 0);
+  if (n == ssize_t(said.size()) && std::memcmp(said.data(), kForkServerReady, said.size()) == 0)
+    return server;
+  ::kill(pid, SIGKILL);
+  return nullptr;
+}
+
+std::optional<Process> ForkServer::run(const std::vector<std::string>& argv,
+                                       std::string stdin_text) {
+  if (state_->forks != forks()) return std::nullopt;
+  std::string words;
+  for (const std::string& a : argv) words += a + '\0';
+  RequestHeader header{uint32_t(words.size()), uint32_t(argv.size())};
+  Channel in, out, err, status;
+  const std::array<int, 4> fds{in.child.get(), out.child.get(), err.child.get(),
+                               status.child.get()};
+  std::array<iovec, 2> parts{{{&header, sizeof header}, {words.data(), words.size()}}};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof fds)> control{};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* c = CMSG_FIRSTHDR(&message);
+  c->cmsg_level = SOL_SOCKET;
+  c->cmsg_type = SCM_RIGHTS;
+  c->cmsg_len = CMSG_LEN(sizeof fds);
+  std::memcpy(CMSG_DATA(c), fds.data(), sizeof fds);
+  const ssize_t sent = ::sendmsg(state_->requests.get(), &message, MSG_NOSIGNAL);
+  if (sent != ssize_t(sizeof header + words.size())) return std::nullopt;
+  ::fcntl(status.own.get(), F_SETFL, 0);  // wait() waits for it
+  return Process(std::make_unique<Process::State>(std::move(in.own), std::move(out.own),
+                                                  std::move(err.own), std::move(status.own)),
+                 std::move(stdin_text));
 }
 
 std::string own_program() {
