@@ -35,8 +35,17 @@ struct DTypeRow {
   uint8_t exponent_bits;
 };
 
-// Row of a dtype; total function.
-const DTypeRow& row(DType t);
+inline constexpr DTypeRow kDTypeRows[kDTypeCount] = {
+#define TUFF_DTYPE(enumerator, name, short_name, bits, kind, mantissa, exponent) \
+  {name, short_name, bits, DTypeClass::kind, mantissa, exponent},
+#include <tuff/dtypes.def>
+#undef TUFF_DTYPE
+};
+
+// Row of a dtype; Void's for what is none.
+constexpr const DTypeRow& row(DType t) {
+  return kDTypeRows[int(t) < kDTypeCount ? int(t) : int(DType::Void)];
+}
 inline size_t size_bytes(DType t) { return row(t).storage_bits / 8; }
 inline const char* name(DType t) { return row(t).name; }
 inline const char* short_name(DType t) { return row(t).short_name; }

@@ -1,4 +1,4 @@
-// The dtype table, names and the promotion lattice. Conversions stand in convert.cpp and
+// Dtypes' names and the promotion lattice. Conversions stand in convert.cpp and
 // scalar.cpp.
 #include <tuff/dtype.h>
 
@@ -9,13 +9,6 @@
 
 namespace tuff {
 namespace {
-
-constexpr std::array<DTypeRow, kDTypeCount> kRows = {{
-#define TUFF_DTYPE(enumerator, name, short_name, bits, kind, mantissa, exponent) \
-  {name, short_name, bits, DTypeClass::kind, mantissa, exponent},
-#include <tuff/dtypes.def>
-#undef TUFF_DTYPE
-}};
 
 struct Alias {
   std::string_view text;
@@ -84,11 +77,6 @@ constexpr Joins kJoins = all_joins();
 
 }  // namespace
 
-const DTypeRow& row(DType t) {
-  TUFF_CHECK(int(t) < kDTypeCount, "dtype {} is outside the table", int(t));
-  return kRows[int(t)];
-}
-
 double largest_value(DType t) {
   const int bias = (1 << (row(t).exponent_bits - 1)) - 1, m = row(t).mantissa_bits;
   // Without infinities the highest exponent is one of numbers, but for the last significand, NaN.
@@ -101,11 +89,11 @@ double smallest_normal(DType t) {
 
 DType parse_dtype(std::string_view text) {
   for (int i = 0; i < kDTypeCount; ++i)
-    if (text == kRows[i].name || text == kRows[i].short_name) return DType(i);
+    if (text == kDTypeRows[i].name || text == kDTypeRows[i].short_name) return DType(i);
   for (const Alias& alias : kAliases)
     if (text == alias.text) return alias.dtype;
   std::string known;
-  for (const DTypeRow& r : kRows) known += fmt::format(" {}", r.name);
+  for (const DTypeRow& r : kDTypeRows) known += fmt::format(" {}", r.name);
   fail<InvalidArgument>("'{}' is no dtype; known:{}", text, known);
 }
 

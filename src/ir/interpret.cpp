@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
+#include <utility>
 
 #include "ir/loop.h"
 #include "ir/rule.h"
@@ -18,28 +20,34 @@ int64_t product(const IntVec& v) {
   return n;
 }
 
-// Steps through the indices of a shape in row-major order.
+// How far apart the elements of each axis are.
+IntVec strides_of(const IntVec& shape) {
+  IntVec out(shape.size(), 1);
+  for (size_t d = shape.size(); d-- > 1;) out[d - 1] = out[d] * shape[d];
+  return out;
+}
+
+// Steps through the indices of a shape in row-major order, and with them through another array.
 class Odometer {
  public:
-  explicit Odometer(const IntVec& shape) : shape_(shape), index_(shape.size(), 0) {}
+  Odometer(const IntVec& shape, IntVec strides, int64_t begin = 0)
+      : shape_(shape), strides_(std::move(strides)), index_(shape.size(), 0), offset_(begin) {}
   const IntVec& index() const { return index_; }
+  int64_t offset() const { return offset_; }
   void next() {
     for (size_t d = shape_.size(); d-- > 0;) {
+      offset_ += strides_[d];
       if (++index_[d] < shape_[d]) return;
+      offset_ -= strides_[d] * shape_[d];
       index_[d] = 0;
     }
   }
 
  private:
   const IntVec& shape_;
-  IntVec index_;
+  IntVec strides_, index_;
+  int64_t offset_;
 };
-
-int64_t flat(const IntVec& index, const IntVec& shape) {
-  int64_t f = 0;
-  for (size_t d = 0; d < shape.size(); d++) f = f * shape[d] + index[d];
-  return f;
-}
 
 void set(HostArray& a, int64_t i, const Scalar& v) {
   store_scalar(v, a.bytes.data() + size_t(i) * size_bytes(a.dtype));
@@ -133,10 +141,17 @@ HostArray Evaluation::contents(const Node& n) const {
 HostArray Evaluation::elementwise(const Node& n) const {
   HostArray a = fresh(n);
   Scalar in[4];
-  for (int64_t i = 0; i < a.count(); i++) {
+  const std::byte* from[4] = {};
+  size_t step[4] = {};  // 0: one element for all
+  for (uint32_t s = 0; s < n.src_count; s++) {
+    from[s] = src(n, s).bytes.data();
+    step[s] = src(n, s).shape.empty() ? 0 : size_bytes(n.src(s)->dtype);
+  }
+  const int64_t count = a.count(), word = word_of(n.arg);
+  for (int64_t i = 0; i < count; i++) {
     for (uint32_t s = 0; s < n.src_count; s++)
-      in[s] = src(n, s).at(src(n, s).shape.empty() ? 0 : i);
-    set(a, i, eval_scalar(n.op, n.dtype, {in, n.src_count}, word_of(n.arg)));
+      in[s] = load_scalar(n.src(s)->dtype, from[s] + size_t(i) * step[s]);
+    set(a, i, eval_scalar(n.op, n.dtype, {in, n.src_count}, word));
   }
   return a;
 }
@@ -153,12 +168,11 @@ IntVec Evaluation::begins(const Node& n) const {
 std::vector<int64_t> Evaluation::assigned_elements(const Node& n) const {
   const IntVec whole = extents(n.shape), part = extents(n.src(1)->shape), begin = begins(n);
   std::vector<int64_t> out(size_t(product(part)));
-  Odometer o(part);
-  for (size_t i = 0; i < out.size(); i++, o.next()) {
-    IntVec at = o.index();
-    for (size_t d = 0; d < begin.size(); d++) at[d] += begin[d];
-    out[i] = flat(at, whole);
-  }
+  const IntVec strides = strides_of(whole);
+  int64_t first = 0;
+  for (size_t d = 0; d < begin.size(); d++) first += begin[d] * strides[d];
+  Odometer o(part, strides, first);
+  for (size_t i = 0; i < out.size(); i++, o.next()) out[i] = o.offset();
   return out;
 }
 
@@ -175,11 +189,12 @@ std::vector<int64_t> Evaluation::scattered_elements(const Node& n) const {
   const IntVec whole = extents(n.shape);
   const HostArray& index = src(n, 2);
   std::vector<int64_t> out(size_t(index.count()));
-  Odometer o(index.shape);
+  IntVec strides = strides_of(whole);
+  const int64_t along = std::exchange(strides[axis], 0);
+  Odometer o(index.shape, strides);
   for (size_t i = 0; i < out.size(); i++, o.next()) {
-    IntVec at = o.index();
-    at[axis] = index.at(int64_t(i)).as_int();
-    out[i] = at[axis] < 0 || at[axis] >= whole[axis] ? -1 : flat(at, whole);
+    const int64_t at = index.at(int64_t(i)).as_int();
+    out[i] = at < 0 || at >= whole[axis] ? -1 : o.offset() + at * along;
   }
   return out;
 }
@@ -214,26 +229,35 @@ HostArray Evaluation::joined(const Node& n) const {
 
 namespace {
 
-// The source index of one result index, or false where padding stands.
-bool source_index(const Node& n, const IntVec& begin, const IntVec& at, const IntVec& src_shape,
-                  IntVec& out) {
-  for (size_t d = 0; d < at.size(); d++) {
+// For each axis of a movement op's result how far apart its elements are in the source, and where
+// the first one is, which padding moves before the source.
+std::pair<IntVec, int64_t> places_in_source(const Node& n, const IntVec& begin, const IntVec& from) {
+  const IntVec in_source = strides_of(from);
+  IntVec strides = in_source;
+  int64_t first = 0;
+  for (size_t d = 0; d < from.size(); d++) {
     switch (n.op) {
-      case Op::Permute: out[size_t(n.get<IntVec>()[d])] = at[d]; break;
-      case Op::Expand: out[d] = src_shape[d] == 1 ? 0 : at[d]; break;
-      case Op::Shrink: out[d] = at[d] + begin[d]; break;
-      case Op::Pad:
-        out[d] = at[d] - begin[d];
-        if (out[d] < 0 || out[d] >= src_shape[d]) return false;
-        break;
-      default: {
-        const IntVec& axes = n.get<IntVec>();
-        const bool flipped = std::find(axes.begin(), axes.end(), int64_t(d)) != axes.end();
-        out[d] = flipped ? src_shape[d] - 1 - at[d] : at[d];
-      }
+      case Op::Permute: strides[d] = in_source[size_t(n.get<IntVec>()[d])]; break;
+      case Op::Expand: strides[d] = from[d] == 1 ? 0 : in_source[d]; break;
+      case Op::Shrink: first += begin[d] * in_source[d]; break;
+      case Op::Pad: first -= begin[d] * in_source[d]; break;
+      default: break;
     }
   }
-  return true;
+  if (n.op == Op::Flip) {
+    for (const int64_t axis : n.get<IntVec>()) {
+      const auto d = size_t(axis);
+      first += (from[d] - 1) * in_source[d];
+      strides[d] = -in_source[d];
+    }
+  }
+  return {strides, first};
+}
+
+bool is_padding(const IntVec& begin, const IntVec& at, const IntVec& from) {
+  for (size_t d = 0; d < at.size(); d++)
+    if (at[d] < begin[d] || at[d] - begin[d] >= from[d]) return true;
+  return false;
 }
 
 }  // namespace
@@ -241,15 +265,14 @@ bool source_index(const Node& n, const IntVec& begin, const IntVec& at, const In
 std::vector<int64_t> Evaluation::source_elements(const Node& n) const {
   const IntVec shape = extents(n.shape), from = extents(n.src(0)->shape), begin = begins(n);
   std::vector<int64_t> out(size_t(product(shape)));
-  IntVec at(from.size());
-  Odometer o(shape);
-  for (size_t i = 0; i < out.size(); i++, o.next()) {
-    if (n.op == Op::Reshape) {
-      out[i] = int64_t(i);
-    } else {
-      out[i] = source_index(n, begin, o.index(), from, at) ? flat(at, from) : -1;
-    }
+  if (n.op == Op::Reshape) {
+    std::iota(out.begin(), out.end(), 0);
+    return out;
   }
+  const auto [strides, first] = places_in_source(n, begin, from);
+  Odometer o(shape, strides, first);
+  for (size_t i = 0; i < out.size(); i++, o.next())
+    out[i] = n.op == Op::Pad && is_padding(begin, o.index(), from) ? -1 : o.offset();
   return out;
 }
 
@@ -257,20 +280,19 @@ HostArray Evaluation::moved(const Node& n) const {
   HostArray a = fresh(n);
   const HostArray& x = src(n, 0);
   const std::vector<int64_t> from = source_elements(n);
+  const size_t size = size_bytes(n.dtype);  // padding is zero
   for (size_t i = 0; i < from.size(); i++)
-    set(a, int64_t(i), from[i] >= 0 ? x.at(from[i]) : Scalar{n.dtype, 0});
+    if (from[i] >= 0) std::copy_n(x.bytes.data() + size_t(from[i]) * size, size, a.bytes.data() + i * size);
   return a;
 }
 
 std::vector<int64_t> Evaluation::reduced_elements(const Node& n) const {
   const IntVec shape = extents(n.shape), from = extents(n.src(0)->shape);
   std::vector<int64_t> out(size_t(product(from)));
-  Odometer o(from);
-  for (size_t i = 0; i < out.size(); i++, o.next()) {
-    IntVec at = o.index();
-    for (int64_t axis : n.get<ReduceArg>().axes) at[size_t(axis)] = 0;
-    out[i] = flat(at, shape);
-  }
+  IntVec strides = strides_of(shape);
+  for (int64_t axis : n.get<ReduceArg>().axes) strides[size_t(axis)] = 0;
+  Odometer o(from, strides);
+  for (size_t i = 0; i < out.size(); i++, o.next()) out[i] = o.offset();
   return out;
 }
 
