@@ -155,47 +155,55 @@ void write_outputs(const RunOptions& o, const onnx::Description& d, const onnx::
   }
 }
 
-onnx::Values timed(const RunOptions& o, const onnx::Model& model, const onnx::Values& inputs,
+onnx::Values timed(const RunOptions& o, onnx::Session& session, const onnx::Values& inputs,
                    std::vector<double>& ms) {
   const uint64_t begin_ns = os::monotonic_ns();
-  onnx::Values out = model(inputs);
-  std::vector<Tensor> all;
-  for (const auto& [name, t] : out) all.push_back(t);
-  Tensor::realize(all);
+  onnx::Values out = session(inputs);
   engine::wait_for_reads();
   engine::Device::get(o.device)->queue().wait_idle();
   ms.push_back(double(os::monotonic_ns() - begin_ns) / 1e6);
   return out;
 }
 
-void print_times(const RunOptions& o, double first_ms, const std::vector<double>& later_ms) {
+void print_times(const RunOptions& o, const onnx::Session& session, double first_ms,
+                 const std::vector<double>& later_ms) {
+  const JitStats stats = session.stats();
+  const std::string& why_not = session.why_not_captured();
   if (o.json) {
     print_json({{"event", "done"},
                 {"device", o.device},
                 {"ms_first", first_ms},
                 {"ms_median", later_ms.empty() ? Json() : Json(bench::median(later_ms))},
-                {"runs", 1 + later_ms.size()}});
+                {"runs", 1 + later_ms.size()},
+                {"replays", stats.replays},
+                {"kernels", stats.kernels},
+                {"why_not_captured", why_not}});
     return;
   }
   fmt::print("{:.3f} ms{}", first_ms, later_ms.empty() ? "" : " the first time, with compiling");
   if (!later_ms.empty())
     fmt::print("; {:.3f} ms then, the median of {}", bench::median(later_ms), later_ms.size());
+  if (!why_not.empty())
+    fmt::print(", each time anew: {}", printable(why_not));
+  else if (stats.replays > 0)
+    fmt::print(", {} kernels replayed", stats.kernels);
   fmt::print("\n");
 }
 
 int run(RunOptions o) {
   os::catch_interrupts();
   o.device = engine::canonical_device(o.device);
-  const onnx::Model model = onnx::load(o.model, {.device = o.device});
-  const onnx::Values inputs = read_inputs(o, model.description());
+  onnx::Session session(onnx::load(o.model, {.device = o.device}));
+  const onnx::Description& description = session.model().description();
+  const onnx::Values inputs = read_inputs(o, description);
   std::vector<double> ms;
-  onnx::Values outputs = timed(o, model, inputs, ms);
+  onnx::Values outputs = timed(o, session, inputs, ms);
   const double first_ms = std::exchange(ms, {})[0];
   for (uint32_t i = 1; i < o.repeat && !os::interrupted(); i++)
-    outputs = timed(o, model, inputs, ms);
+    outputs = timed(o, session, inputs, ms);
   if (os::interrupted()) return kExitInterrupted;
-  write_outputs(o, model.description(), outputs);
-  print_times(o, first_ms, ms);
+  write_outputs(o, description, outputs);
+  print_times(o, session, first_ms, ms);
   return kExitOk;
 }
 
@@ -217,7 +225,9 @@ void add_run_command(CLI::App& app, Action& chosen) {
                 "bfloat16 and float8 as float32")
       ->type_name("DIR");
   add_setting(*c, "--repeat", o->repeat,
-              "So many runs; prints the median time of those after the first", "N",
+              "So many runs, from the third on replays of the second; prints the median time of "
+              "those after the first",
+              "N",
               CLI::Range(1u, 1'000'000u));
   add_device_option(*c, o->device);
   c->add_flag("--json", o->json, "One JSON object per line");

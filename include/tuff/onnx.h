@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <tuff/jit.h>
 #include <tuff/tensor.h>
 
 namespace tuff::onnx {
@@ -54,6 +55,7 @@ struct LoadOptions {
 class Model {
  public:
   const Description& description() const;
+  const std::string& device() const;  ///< where it runs; "" is the default device
   /// The initializers by name, which may be trained: what is assigned to them is used. Short
   /// integers, from which shapes are reckoned, and numbers that an operator wants as such (the
   /// scales of a Resize) are constants nevertheless.
@@ -67,6 +69,38 @@ class Model {
   friend Model load(const std::string& path, const LoadOptions& options);
   struct State;
   std::shared_ptr<const State> state_;
+};
+
+/// What a Session is told beside its model.
+struct SessionOptions {
+  /// Extents that may be others at every call, by the model's names for them ("batch"): the least
+  /// and the most of each. One graph serves them all; of inputs whose extents vary otherwise each
+  /// set of shapes has a graph of its own.
+  std::map<std::string, std::pair<int64_t, int64_t>> dynamic = {};
+  size_t graphs = 8;  ///< that are kept, those used last
+};
+
+/// A model whose calls are replayed: of inputs of the same shapes and dtypes the first call runs
+/// it, the second captures, later ones patch addresses and submit, without the host's work on the
+/// graph. Where values of inputs decide shapes or branches nothing can be captured, and each call
+/// runs the model. Calls from several threads wait for each other.
+class Session {
+ public:
+  /// InvalidArgument: a dynamic extent that no input has, or bounds that are none.
+  explicit Session(Model model, SessionOptions options = {});
+  ~Session();
+  Session(Session&&) noexcept;
+  const Model& model() const;
+  /// As the model's call, but that outputs are realized; the call does not wait for them. An output
+  /// that is held keeps its values. InvalidArgument also for an extent outside its bounds.
+  Values operator()(const Values& inputs);
+  /// Why the last call was none of a captured graph; "" if it was, or may be the next time.
+  const std::string& why_not_captured() const;
+  JitStats stats() const;  ///< of the graph used last
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 /// Reads a model's structure. IoError as tuff::load(); Unsupported naming all operators and types

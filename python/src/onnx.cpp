@@ -1,4 +1,5 @@
 // tuff.onnx: models of that format, loaded, described and called.
+#include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
 #include <tuff/onnx.h>
 
@@ -17,6 +18,7 @@ using Path = std::filesystem::path;
 using onnx::Description;
 using onnx::Model;
 using onnx::OperatorUse;
+using onnx::Session;
 using onnx::ValueInfo;
 
 // Texts of a file may be no UTF-8.
@@ -59,7 +61,10 @@ void add_inputs(onnx::Values& inputs, const py::dict& given) {
   }
 }
 
-py::dict call(const Model& model, const py::args& args, const py::kwargs& named) {
+// A Model, or a Session of one.
+template <class Callable>
+py::dict call(Callable& callable, const Model& model, const py::args& args,
+              const py::kwargs& named) {
   if (args.size() > 1 || (args.size() == 1 && !py::isinstance<py::dict>(args[0])))
     throw py::type_error("a model is called with its inputs by name, or with a dict of them");
   onnx::Values inputs;
@@ -67,7 +72,7 @@ py::dict call(const Model& model, const py::args& args, const py::kwargs& named)
   add_inputs(inputs, named);
   const onnx::Values values = [&] {
     const Unlocked others;  // what decides shapes is waited for
-    return model(inputs);
+    return callable(inputs);
   }();
   py::dict out;
   for (const ValueInfo& v : model.description().outputs) out[text(v.name)] = values.at(v.name);
@@ -129,6 +134,30 @@ void bind_description(py::module_& m) {
       });
 }
 
+void bind_session(py::module_& m) {
+  using Bounds = std::map<std::string, std::pair<int64_t, int64_t>>;
+  py::class_<Session>(m, "Session",
+                      "A model whose calls are replayed: of inputs of the same shapes and dtypes "
+                      "the first runs it, the second captures it.")
+      .def(py::init([](const Model& model, const std::optional<Bounds>& dynamic, size_t graphs) {
+             return Session(model, {.dynamic = dynamic.value_or(Bounds{}), .graphs = graphs});
+           }),
+           arg("model"), arg("dynamic") = py::none(), arg("graphs") = 8,
+           "dynamic: the model's names of extents that one graph serves, with the least and the "
+           "most of each: {\"batch\": (1, 64)}; graphs: so many are kept.")
+      .def(
+          "__call__",
+          [](Session& s, const py::args& args, const py::kwargs& named) {
+            return call(s, s.model(), args, named);
+          },
+          "As the model's call, but that outputs are realized.")
+      .def_property_readonly("model", [](const Session& s) { return s.model(); })
+      .def_property_readonly("why_not_captured", &Session::why_not_captured,
+                             "Why the last call was none of a captured graph; \"\": it was, or "
+                             "may be the next time.")
+      .def_property_readonly("stats", &Session::stats, "Of the graph used last.");
+}
+
 }  // namespace
 
 void bind_onnx(py::module_& parent) {
@@ -136,14 +165,20 @@ void bind_onnx(py::module_& parent) {
   bind_facts_of_models(m);
   bind_description(m);
   py::class_<Model>(m, "Model", "A function from inputs to outputs by name. Copies share.")
-      .def("__call__", &call,
-           "All outputs, in the model's order; inputs by name or as a dict: tensors, or what "
+      .def(
+          "__call__",
+          [](const Model& m, const py::args& args, const py::kwargs& named) {
+            return call(m, m, args, named);
+          },
+          "All outputs, in the model's order; inputs by name or as a dict: tensors, or what "
            "tensor() takes.")
       .def("description", &Model::description)
+      .def_property_readonly("device", &Model::device, "\"\" is the default device.")
       .def_property_readonly("inputs", [](const Model& x) { return x.description().inputs; })
       .def_property_readonly("outputs", [](const Model& x) { return x.description().outputs; })
       .def_property_readonly("parameters", &parameters_of,
                              "The initializers by name; what is assigned to one is used.");
+  bind_session(m);
   m.def(
       "load",
       [](const Path& path, const std::string& device) {

@@ -67,6 +67,7 @@ struct Model::State {
 };
 
 const Description& Model::description() const { return state_->description; }
+const std::string& Model::device() const { return state_->importer.device(); }
 const Values& Model::parameters() const { return state_->importer.parameters(); }
 
 Values Model::operator()(const Values& inputs) const {

@@ -91,8 +91,17 @@ class Run(OnnxTest):
         self.assertAlmostEqual(rows[0]["mean"], float((X @ onnx.W + onnx.B).mean()), places=5)
         self.assertEqual((rows[-1]["device"], rows[-1]["runs"]), ("CPU", 3))
         self.assertGreater(rows[-1]["ms_median"], 0)
+        self.assertEqual(rows[-1]["why_not_captured"], "")
+        self.assertGreater(rows[-1]["replays"], 0)
+        self.assertGreater(rows[-1]["kernels"], 0)
         self.assertRegex(self.tuff(0, "run", "m.onnx", "--input", "x=x.npy", "--repeat", 3),
-                         r"ms the first time, with compiling; \d+\.\d+ ms then, the median of 2")
+                         r"ms the first time, with compiling; \d+\.\d+ ms then, the median of 2, \d+ kernels replayed\n")
+
+    def test_what_cannot_be_captured_runs_anew(self):
+        (self.folder / "n.onnx").write_bytes(onnx.model([onnx.node("NonZero", ["x"], ["y"])], [onnx.value("x", 1, None)],
+                                                        [onnx.value("y", 7, None)]))
+        self.assertRegex(self.tuff(0, "run", "n.onnx", "--input", "x=x.npy", "--repeat", 3), "each time anew: .*NonZero")
+        self.assertIn("NonZero", self.rows("run", "n.onnx", "--input", "x=x.npy", "--repeat", 3)[-1]["why_not_captured"])
 
     def test_names_of_files(self):
         names = ["a/b:0", "a_b:0", "..", "é"]

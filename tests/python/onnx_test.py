@@ -85,6 +85,75 @@ class Models(OnnxTest):
             self.assertEqual(m({name: [1.0, 2.0]})["y"].tolist(), [-1, -2])
 
 
+class Sessions(OnnxTest):
+    def expect(self, session, x):
+        outputs = session(x=x)
+        self.assertEqual(list(outputs), ["sum", "relu"])
+        np.testing.assert_allclose(outputs["sum"].numpy(), x @ W + B, rtol=1e-6)
+        np.testing.assert_allclose(outputs["relu"].numpy(), np.maximum(x @ W + B, 0), rtol=1e-6)
+        return outputs
+
+    def batch(self, n, start=0):
+        return np.arange(start, start + 3 * n, dtype=np.float32).reshape(n, 3) - 4
+
+    def test_each_shape_has_a_graph(self):
+        session = tuff.onnx.Session(self.load(perceptron()), graphs=2)
+        for start in range(4):
+            for n in (1, 5):
+                self.expect(session, self.batch(n, start))
+        self.assertEqual((session.why_not_captured, session.stats.replays), ("", 2))
+        self.expect(session, self.batch(2))  # the third: the one used first is let go
+        self.expect(session, self.batch(5))
+        self.assertEqual(session.stats.replays, 3)
+        self.expect(session, self.batch(1))
+        self.assertEqual(session.stats.replays, 0)
+
+    def test_one_graph_for_extents_that_vary(self):
+        session = tuff.onnx.Session(self.load(perceptron()), dynamic={"batch": (1, 9)})
+        for i, n in enumerate((3, 1, 9, 4, 2)):
+            self.expect(session, self.batch(n, i))
+        self.assertEqual((session.why_not_captured, session.stats.replays), ("", 3))
+        with self.assertRaisesRegex(tuff.InvalidArgument, "batch.*10|10.*batch"):
+            session(x=self.batch(10))
+        self.expect(session, self.batch(8))
+
+    def test_held_outputs_keep_their_values(self):
+        session = tuff.onnx.Session(self.load(perceptron()))
+        held = [(x, session(x=x)) for x in (self.batch(2, i) for i in range(5))]
+        for x, outputs in held:
+            np.testing.assert_allclose(outputs["sum"].numpy(), x @ W + B, rtol=1e-6)
+
+    def test_parameters_are_used_as_they_are_then(self):
+        m = self.load(perceptron())
+        session = tuff.onnx.Session(m)
+        x = self.batch(2)
+        for k in range(4):
+            m.parameters["b"].assign(tuff.tensor(np.array([k, -k], np.float32), device="CPU"))
+            np.testing.assert_allclose(session(x=x)["sum"].numpy(), x @ W + [k, -k], rtol=1e-6)
+
+    def test_what_cannot_be_captured(self):
+        session = tuff.onnx.Session(self.load(model([node("NonZero", ["x"], ["y"])], [value("x", FLOAT, None)],
+                                                    [value("y", 7, None)])))
+        for x in ([0, 1, 2], [0, 0, 3], [1, 0, 0]):
+            y = session(x=np.array(x, np.float32))["y"]
+            self.assertEqual(y.tolist(), [list(np.nonzero(x)[0])])
+        self.assertIn("NonZero", session.why_not_captured)
+
+    def test_refusals(self):
+        m = self.load(perceptron())
+        with self.assertRaisesRegex(tuff.InvalidArgument, "'bach': no input .* did you mean batch"):
+            tuff.onnx.Session(m, dynamic={"bach": (1, 2)})
+        with self.assertRaisesRegex(tuff.InvalidArgument, "'batch': 5 to 2"):
+            tuff.onnx.Session(m, dynamic={"batch": (5, 2)})
+        session = tuff.onnx.Session(m)
+        for _ in range(3):
+            for wanted, inputs in (("x", {}), ("z", {"x": self.batch(1), "z": self.batch(1)}),
+                                   ("x", {"x": np.ones((1, 4), np.float32)})):
+                with self.assertRaisesRegex(tuff.InvalidArgument, f"'{wanted}'"):
+                    session(inputs)
+            self.expect(session, self.batch(1))
+
+
 class Refusals(OnnxTest):
     def test_inputs(self):
         m = self.load(perceptron())
