@@ -84,9 +84,11 @@ class Values(EnvironmentTest):
     def test_what_is_allowed_is_taken(self):
         for name, _, allowed in self.rows():
             taken = re.split(", | or ", allowed) if allowed and "integer" not in allowed else re.findall(r"\d+$", allowed)
+            # A search of the greatest width takes a minute.
+            command = ["devices"] if name == "TUFF_BEAM" else on("NULL")
             for value in taken:
                 if name not in ("TUFF_DEBUG", "TUFF_LOG", "TUFF_IO"):  # say something, or are the machine's
-                    said = self.tuff(0, *on("NULL"), **{name: value})[1]
+                    said = self.tuff(0, *command, **{name: value})[1]
                     complaints = [line for line in said if not line.startswith("gpt: step ")]  # shown if it takes long
                     self.assertEqual(complaints, [], (name, value))
 
