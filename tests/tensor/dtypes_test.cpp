@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "base/check.h"
@@ -87,43 +88,83 @@ double tolerance_of(DType t) {
   }
 }
 
-void check_floats(const Function& f, const Row& row, DType t) {
-  const std::vector<Tensor> x = inputs_as(row, t);
-  const Tensor out = f.run(x);
-  const HostArray want = interpret({out}).at(0), got = contents(out);
+// What a function gave, pending, and how it is compared with what it should be.
+struct Pending {
+  std::vector<Tensor> results;
+  std::function<void()> compare;
+};
+
+Pending of_floats(const Function& f, const Row& row, DType t) {
+  const Tensor out = f.run(inputs_as(row, t));
   const double own = f.precision == Precision::Exact ? 0
                      : t == DType::F64               ? 1e-13
                                                      : tolerance_of(t) / 6;
-  EXPECT_EQ(difference(got, want, own), "") << "interpreter";
-  EXPECT_EQ(difference(converted(got, row.out.dtype), row.out, tolerance_of(t)), "") << "PyTorch";
+  return {{out}, [=, want = interpret({out}).at(0)] {
+            const HostArray got = contents(out);
+            EXPECT_EQ(difference(got, want, own), "") << "interpreter";
+            EXPECT_EQ(difference(converted(got, row.out.dtype), row.out, tolerance_of(t)), "")
+                << "PyTorch";
+          }};
 }
 
-void check_gradients(const Function& f, const Row& row) {
+Pending of_gradients(const Function& f, const Row& row) {
   const std::vector<Tensor> x = inputs_as(row, DType::F64);
   const Tensor out = f.run(x);
   (out * weights(out)).sum().backward();
-  for (size_t i = 0; i < x.size(); i++) {
-    if (row.gradients[i].empty() || !x[i].grad().defined()) continue;
-    const HostArray torch = array_of(DType::F64, x[i].sizes(), row.gradients[i]);
-    EXPECT_EQ(difference(contents(x[i].grad()), torch, tolerance_of(DType::F64)), "")
-        << "gradient " << i;
+  Pending p;
+  for (size_t i = 0; i < x.size(); i++)
+    if (!row.gradients[i].empty() && x[i].grad().defined()) p.results.push_back(x[i].grad());
+  p.compare = [=] {
+    for (size_t i = 0; i < x.size(); i++) {
+      if (row.gradients[i].empty() || !x[i].grad().defined()) continue;
+      const HostArray torch = array_of(DType::F64, x[i].sizes(), row.gradients[i]);
+      EXPECT_EQ(difference(contents(x[i].grad()), torch, tolerance_of(DType::F64)), "")
+          << "gradient " << i;
+    }
+  };
+  return p;
+}
+
+template <class F>
+void reporting_errors(const std::string& name, const F& f) {
+  SCOPED_TRACE(name);
+  try {
+    f();
+  } catch (const Error& e) {
+    ADD_FAILURE() << e.kind() << ": " << e.what();
   }
 }
 
+// Many at once, so that their kernels are compiled together.
+void compare_all(std::map<std::string, Pending>& pending) {
+  std::vector<Tensor> all;
+  for (const auto& [name, p] : pending) all.insert(all.end(), p.results.begin(), p.results.end());
+  try {
+    Tensor::realize(all);
+  } catch (const Error&) {
+    // By itself each says what is wrong with it.
+  }
+  for (const auto& [name, p] : pending) reporting_errors(name, p.compare);
+  pending.clear();
+}
+
+// `begin` gives nothing to compare where a function has no such row.
 void for_each_row(bool (*chosen)(const Row&),
-                  const std::function<void(const Function&, const Row&)>& body) {
+                  const std::function<Pending(const Function&, const Row&)>& begin) {
+  constexpr size_t kTogether = 32;
   int run = 0;
+  std::map<std::string, Pending> pending;
   for (const Function& f : check::functions()) {
     const Row& row = stored_row(f.name);
     if (!chosen(row)) continue;
-    SCOPED_TRACE(f.name);
     run++;
-    try {
-      body(f, row);
-    } catch (const Error& e) {
-      ADD_FAILURE() << e.kind() << ": " << e.what();
-    }
+    reporting_errors(f.name, [&] {
+      Pending p = begin(f, row);
+      if (p.compare) pending.emplace(f.name, std::move(p));
+    });
+    if (pending.size() == kTogether) compare_all(pending);
   }
+  compare_all(pending);
   EXPECT_GT(run, 30);
 }
 
@@ -131,15 +172,15 @@ class FloatTypes : public testing::TestWithParam<DType> {};
 
 TEST_P(FloatTypes, AgreeWithTheInterpreterAndPyTorch) {
   const DType t = GetParam();
-  for_each_row(has_floats, [&](const Function& f, const Row& row) {
-    if (t != DType::F64 && kNotNarrow.count(f.name)) return;
+  for_each_row(has_floats, [&](const Function& f, const Row& row) -> Pending {
+    if (t != DType::F64 && kNotNarrow.count(f.name)) return {};
     // Another result in each dtype; `tuff check` compares them with the interpreter.
-    if (f.name == "bitcast" || f.name == "nextafter") return;
+    if (f.name == "bitcast" || f.name == "nextafter") return {};
     if (check::refuses(f, t)) {
       EXPECT_THROW(f.run(inputs_as(row, t)), InvalidArgument);
-      return;
+      return {};
     }
-    check_floats(f, row, t);
+    return of_floats(f, row, t);
   });
 }
 INSTANTIATE_TEST_SUITE_P(Types, FloatTypes, testing::Values(DType::F64, DType::F16, DType::BF16),
@@ -147,7 +188,7 @@ INSTANTIATE_TEST_SUITE_P(Types, FloatTypes, testing::Values(DType::F64, DType::F
 
 TEST(FloatGradients, AgreeWithPyTorchInF64) {
   for_each_row([](const Row& row) { return has_floats(row) && !row.gradients.empty(); },
-               [](const Function& f, const Row& row) { check_gradients(f, row); });
+               of_gradients);
 }
 
 // Whether every value of the row can be stored in t, so that nothing wraps on the way either.
@@ -186,13 +227,17 @@ TEST_P(IntegerTypes, AgreeWithTheInterpreterAndPyTorch) {
   const DType t = GetParam();
   for_each_row(
       [](const Row& row) { return all_of_dtype(row, is_int); },
-      [&](const Function& f, const Row& row) {
-        if (f.name == "bitcast") return;
+      [&](const Function& f, const Row& row) -> Pending {
+        if (f.name == "bitcast") return {};
         const Tensor out = f.run(inputs_as(row, t));
-        const HostArray want = interpret({out}).at(0), got = contents(out);
-        EXPECT_EQ(difference(got, want, is_float(out.dtype()) ? 2e-6 : 0), "") << "interpreter";
-        if (!fits(row, t) || kOf32Bits.count(f.name)) return;
-        EXPECT_EQ(difference(converted(got, row.out.dtype), row.out, 2e-6), "") << "PyTorch";
+        return {{out}, [=, name = f.name, want = interpret({out}).at(0)] {
+                  const HostArray got = contents(out);
+                  EXPECT_EQ(difference(got, want, is_float(out.dtype()) ? 2e-6 : 0), "")
+                      << "interpreter";
+                  if (!fits(row, t) || kOf32Bits.count(name)) return;
+                  EXPECT_EQ(difference(converted(got, row.out.dtype), row.out, 2e-6), "")
+                      << "PyTorch";
+                }};
       });
 }
 INSTANTIATE_TEST_SUITE_P(Types, IntegerTypes,
