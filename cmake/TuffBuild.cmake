@@ -33,14 +33,15 @@ find_package(nlohmann_json REQUIRED)
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 
-# Sources are compiled in lumps, and the graph's node precompiled, by Release builds alone: the others
-# find a #include that a source lacks and another of its lump has. Those of standard headers, which
-# all precompile, are found by tools/check_includes.py.
+# Sources are compiled in lumps, and the graph's node precompiled, by Release builds and those under
+# sanitizers (half the time): the others, the preset dev above all, find a #include that a source lacks
+# and another of its lump has. Those of standard headers, which all precompile, are found by
+# tools/check_includes.py.
 if(NOT CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
   set(TUFF_PCH OFF)
 endif()
 set(TUFF_LUMPS OFF)
-if(TUFF_PCH AND CMAKE_BUILD_TYPE STREQUAL "Release")
+if(TUFF_PCH AND (CMAKE_BUILD_TYPE STREQUAL "Release" OR CMAKE_CXX_FLAGS MATCHES "-fsanitize"))
   set(TUFF_LUMPS ON)
 endif()
 
