@@ -168,7 +168,7 @@ onnx::Values timed(const RunOptions& o, onnx::Session& session, const onnx::Valu
 void print_times(const RunOptions& o, const onnx::Session& session, double first_ms,
                  const std::vector<double>& later_ms) {
   const JitStats stats = session.stats();
-  const std::string& why_not = session.why_not_captured();
+  const std::string why_not = session.why_not_captured();
   if (o.json) {
     print_json({{"event", "done"},
                 {"device", o.device},

@@ -95,7 +95,7 @@ class Session {
   /// that is held keeps its values. InvalidArgument also for an extent outside its bounds.
   Values operator()(const Values& inputs);
   /// Why the last call was none of a captured graph; "" if it was, or may be the next time.
-  const std::string& why_not_captured() const;
+  std::string why_not_captured() const;
   JitStats stats() const;  ///< of the graph used last
 
  private:

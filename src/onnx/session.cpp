@@ -8,6 +8,7 @@
 #include <tuff/onnx.h>
 #include "base/check.h"
 #include "base/nearest.h"
+#include "base/parse_number.h"
 
 namespace tuff::onnx {
 namespace {
@@ -37,13 +38,22 @@ std::vector<DynamicAxis> dynamic_axes(const Description& d, const SessionOptions
   return out;
 }
 
+// Names that inputs' extents have; numbers, and what is not known, are none.
+std::vector<std::string> extents_of(const Description& d) {
+  std::vector<std::string> out;
+  for (const ValueInfo& v : d.inputs)
+    for (const std::string& extent : v.shape)
+      if (extent != "?" && !parse_number<int64_t>(extent)) out.push_back(extent);
+  return out;
+}
+
 void require_known(const Description& d, const SessionOptions& o) {
-  std::vector<std::string> known;
-  for (const ValueInfo& v : d.inputs) known.insert(known.end(), v.shape.begin(), v.shape.end());
+  const std::vector<std::string> known = extents_of(d);
   for (const auto& [name, bounds] : o.dynamic) {
     if (std::find(known.begin(), known.end(), name) == known.end())
       fail<InvalidArgument>("dynamic '{}': no input has an extent of this name; they have {}{}",
-                            name, fmt::join(known, ", "), did_you_mean(name, known));
+                            name, known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")),
+                            did_you_mean(name, known));
     if (bounds.first < 1 || bounds.first > bounds.second)
       fail<InvalidArgument>("dynamic '{}': {} to {} are no bounds of an extent", name, bounds.first,
                             bounds.second);
@@ -115,9 +125,13 @@ struct Session::State {
       graphs.splice(graphs.begin(), graphs, found);
     } else {
       graphs.push_front(fresh(wanted, names, std::move(dynamic)));
-      while (graphs.size() > std::max<size_t>(options.graphs, 1)) graphs.pop_back();
     }
     return graphs.front();
+  }
+
+  // Once its call has succeeded: what is refused takes no other's place.
+  void keep() {
+    while (graphs.size() > std::max<size_t>(options.graphs, 1)) graphs.pop_back();
   }
 
   // A replay reads memory: what was assigned to a parameter has to be there.
@@ -162,21 +176,30 @@ Values Session::operator()(const Values& inputs) {
   if (!graph.why_not.empty()) return s.run(inputs);
   std::string why_not;
   try {
-    return s.named(s.call(graph, tensors));
-  } catch (const InvalidArgument& e) {
+    Values out = s.named(s.call(graph, tensors));
+    s.keep();
+    return out;
+  } catch (const Error& e) {
     if (graph.jit->captured()) throw;
     why_not = e.what();
   }
-  Values out = s.run(inputs);
-  graph.why_not = why_not;  // not the inputs' fault
-  return out;
+  try {
+    Values out = s.run(inputs);
+    graph.why_not = why_not;  // not the inputs' fault
+    s.keep();
+    return out;
+  } catch (...) {
+    s.graphs.pop_front();
+    throw;
+  }
 }
 
-const std::string& Session::why_not_captured() const {
-  static const std::string none;
-  return state_->graphs.empty() ? none : state_->graphs.front().why_not;
+std::string Session::why_not_captured() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->graphs.empty() ? "" : state_->graphs.front().why_not;
 }
 JitStats Session::stats() const {
+  const std::lock_guard lock(state_->mutex);
   return state_->graphs.empty() ? JitStats{} : state_->graphs.front().jit->stats();
 }
 

@@ -145,13 +145,19 @@ class Sessions(OnnxTest):
             tuff.onnx.Session(m, dynamic={"bach": (1, 2)})
         with self.assertRaisesRegex(tuff.InvalidArgument, "'batch': 5 to 2"):
             tuff.onnx.Session(m, dynamic={"batch": (5, 2)})
-        session = tuff.onnx.Session(m)
+        for name in ("3", "?"):  # what an extent is, or that it is not known, is no name
+            with self.assertRaisesRegex(tuff.InvalidArgument, "they have batch"):
+                tuff.onnx.Session(m, dynamic={name: (1, 2)})
+        session = tuff.onnx.Session(m, graphs=1)
+        for _ in range(3):
+            self.expect(session, self.batch(1))
         for _ in range(3):
             for wanted, inputs in (("x", {}), ("z", {"x": self.batch(1), "z": self.batch(1)}),
                                    ("x", {"x": np.ones((1, 4), np.float32)})):
                 with self.assertRaisesRegex(tuff.InvalidArgument, f"'{wanted}'"):
                     session(inputs)
             self.expect(session, self.batch(1))
+        self.assertEqual(session.stats.replays, 4)  # what is refused takes no graph's place
 
 
 class Refusals(OnnxTest):
