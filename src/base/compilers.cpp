@@ -219,17 +219,25 @@ struct Unit {
 
 constexpr const char* kForkServerLibrary = "libtuff_fork_server.so";
 
+std::unique_ptr<os::ForkServer> server_of(const std::string& program) {
+  for (const std::string& library : shipped_places(kForkServerLibrary))
+    if (os::exists(library)) return os::ForkServer::start(program, library);
+  return nullptr;
+}
+
 // Nullopt where the program is not to be had so: it is started for each run then.
 std::optional<os::Process> run_of_server(const Unit& unit) {
   static std::mutex mutex;
   static std::map<std::string, std::unique_ptr<os::ForkServer>> servers;  // by program
+  const std::string& program = unit.argv[0];
   std::lock_guard lock(mutex);
-  const auto [it, fresh] = servers.try_emplace(unit.argv[0]);
-  for (const std::string& library : shipped_places(kForkServerLibrary)) {
-    if (!fresh || it->second || !os::exists(library)) continue;
-    it->second = os::ForkServer::start(unit.argv[0], library);
-  }
-  return it->second ? it->second->run(unit.argv, unit.input) : std::nullopt;
+  const auto [it, fresh] = servers.try_emplace(program);
+  auto& server = it->second;
+  if (fresh) server = server_of(program);
+  if (!server) return std::nullopt;
+  if (auto run = server->run(unit.argv, unit.input)) return run;
+  server = server_of(program);  // it has ended, or is that of the process that this was forked from
+  return server ? server->run(unit.argv, unit.input) : std::nullopt;
 }
 
 // A compiler that was forked is asked again by itself before its end counts as a crash.

@@ -77,6 +77,7 @@ bool receive(RequestHeader* header, int (&fds)[4]) {
   for (const int fd : fds) ::close(fd);
   for (int i = 0; i < g_run_count; i++) ::close(g_runs[i].status);
   ::close(signals);
+  ::signal(SIGINT, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -121,6 +122,7 @@ void reap(int signals) {
 // Until the other end of standard input is closed; runs that nobody waits for are ended.
 int serve(int, char**, char** environment) {
   ::prctl(PR_SET_PDEATHSIG, 0);  // the thread that started this may end before its process
+  ::signal(SIGINT, SIG_IGN);     // it ends the runs; the process that asks may go on
   ::unsetenv("LD_PRELOAD");
   sigset_t child;
   sigemptyset(&child);

@@ -255,9 +255,22 @@ ForkServer::~ForkServer() {
   if (state_->forks == forks()) status_of_child(state_->pid);  // else it is the parent's
 }
 
+namespace {
+
+bool is_elf(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  std::array<char, 4> magic{};
+  return file.is_open() && ::read(file.get(), magic.data(), magic.size()) == 4 &&
+         std::memcmp(magic.data(), "\x7f" "ELF", 4) == 0;
+}
+
+}  // namespace
+
 std::unique_ptr<ForkServer> ForkServer::start(const std::string& program,
                                               const std::string& library) {
-  constexpr int kMostMs = 10'000;
+  constexpr int kMostMs = 3'000;
+  // A script would be the interpreter's, and may wait for its standard input.
+  if (!is_elf(program)) return nullptr;
   Image image({program, kForkServerFlag}, {{"LD_PRELOAD", library}});
   if (image.replaces) return nullptr;  // what is preloaded is meant for the program
   Channel in, out, err, failed;

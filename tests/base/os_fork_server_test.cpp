@@ -71,6 +71,15 @@ TEST(ForkServer, RunsEndWithTheServer) {
   EXPECT_NE(::kill(pid, 0), 0) << "it still runs";
 }
 
+// Ctrl-C is for the whole process group: a Python process goes on after it.
+TEST(ForkServer, AnInterruptEndsRunsAndNotTheServer) {
+  const auto server = shell();
+  ASSERT_TRUE(server);
+  EXPECT_EQ(server->run({"sh", "-c", "kill -INT $PPID; kill -INT $$"}, "")->wait().exit_code,
+            128 + SIGINT);
+  EXPECT_EQ(server->run({"sh", "-c", "exit 7"}, "")->wait().exit_code, 7);
+}
+
 TEST(ForkServer, NoneOnceItHasEnded) {
   const auto server = shell();
   ASSERT_TRUE(server);
@@ -100,6 +109,11 @@ TEST(ForkServer, ScriptsAndMissingFilesTakeNone) {
   const std::string script = folder.path() + "/cc";
   std::ofstream(script) << "#!/bin/sh\nsleep 1000\n";
   ASSERT_EQ(::chmod(script.c_str(), 0755), 0);
+  EXPECT_FALSE(ForkServer::start(script, library()));
+  EXPECT_FALSE(ForkServer::start(folder.path(), library()));
+  EXPECT_FALSE(ForkServer::start("/dev/zero", library()));
+  ASSERT_EQ(::mkfifo((folder.path() + "/fifo").c_str(), 0600), 0);
+  EXPECT_FALSE(ForkServer::start(folder.path() + "/fifo", library()));
   EXPECT_FALSE(ForkServer::start(folder.path() + "/none", library()));
   EXPECT_FALSE(ForkServer::start(*find_program("sh"), folder.path() + "/none.so"));
 }
