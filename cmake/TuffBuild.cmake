@@ -208,7 +208,7 @@ endif()
 function(tuff_test_library name)
   cmake_parse_arguments(T "" "" "SOURCES;DEPS;LIBS" ${ARGN})
   list(TRANSFORM T_DEPS PREPEND tuff_)
-  add_library(${name} STATIC ${T_SOURCES})
+  add_library(${name} STATIC EXCLUDE_FROM_ALL ${T_SOURCES})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(${name} PRIVATE TUFF_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(${name} PUBLIC ${T_DEPS} ${T_LIBS} GTest::gtest)
@@ -219,13 +219,32 @@ function(tuff_test_library name)
   tuff_lumps(${name} 5)
 endfunction()
 
-# tuff_test(<name> SOURCES <file>... DEPS <room>... [LABEL quick|conformance|slow])
-# One GoogleTest executable; every TEST in it becomes one ctest entry with the label. Whatever a test
-# submits is proven free of hazards on the way.
+# tuff_tested_elsewhere(<result> <room>...): whether the folder's room and those given are left of
+# TUFF_FIRST_TESTED_ROOM.
+function(tuff_tested_elsewhere result)
+  list(FIND TUFF_ROOMS "${TUFF_FIRST_TESTED_ROOM}" first)
+  cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME folder)
+  set(${result} TRUE PARENT_SCOPE)
+  foreach(room IN LISTS ARGN folder)
+    list(FIND TUFF_ROOMS ${room} place)
+    if(place EQUAL -1 OR NOT place LESS first)
+      set(${result} FALSE PARENT_SCOPE)
+    endif()
+  endforeach()
+endfunction()
+
+# tuff_test(<name> SOURCES <file>... DEPS <room>... [LABEL quick|conformance|slow] [UNSANITIZED])
+# One GoogleTest executable, one ctest entry with the label. Whatever a test submits is proven free of
+# hazards on the way. There is no target where another build runs the test (TUFF_FIRST_TESTED_ROOM), nor,
+# if it takes minutes under sanitizers (UNSANITIZED), in a build that ends before the devices.
 function(tuff_test name)
-  cmake_parse_arguments(T "" "LABEL" "SOURCES;DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(T "UNSANITIZED" "LABEL" "SOURCES;DEPS;LIBS" ${ARGN})
   if(NOT T_LABEL)
     set(T_LABEL quick)
+  endif()
+  tuff_tested_elsewhere(elsewhere ${T_DEPS})
+  if((T_UNSANITIZED AND NOT TARGET tuff_devices) OR (elsewhere AND NOT T_UNSANITIZED))
+    return()
   endif()
   list(TRANSFORM T_DEPS PREPEND tuff_)
   add_executable(${name} ${T_SOURCES})
