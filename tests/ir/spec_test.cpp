@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/os.h"
+#include "ir/custom_kernel.h"
 #include "ir/spec.h"
 
 namespace tuff::ir {
@@ -337,6 +338,11 @@ UOp structural_sample(Op op, Floor floor) {
     case Op::Assign: return make(op, DType::F32, {memory(0), memory(1)});
     case Op::Scatter:
       return scatter(memory(0), memory(1), cast(memory(2), DType::I32), {Op::Add, 0});
+    case Op::CustomKernel: {
+      const CustomKernelArg arg(make_ref<CustomKernel>(), {1, 1, 1}, {{{8}, DType::F32}}, 0);
+      const UOp output = custom_kernel(arg, std::vector<UOp>{memory()});
+      return tensor ? output : custom_kernel_ast(*output);
+    }
     case Op::Shards: {  // a part is on a device
       const UOp on = make(Op::Contiguous, DType::F32, {memory()}, Placement{{"CPU"}});
       const UOp other = make(Op::Copy, DType::F32, {on}, Placement{{"CPU:1"}});
