@@ -1,6 +1,6 @@
 // A training step with an activation of one's own: SwiGLU, x sigmoid(x) y, as a hand-written kernel
-// with its gradient as a second one, for Vulkan devices (GLSL) and for the CPU (C). Captured once and
-// replayed. Usage: example_own_kernel [DEVICE]
+// with its gradient as a second one, for Vulkan devices (GLSL) and for the CPU (C). Captured once
+// and replayed. Usage: example_own_kernel [DEVICE]
 #include <cmath>
 #include <cstdio>
 
@@ -73,8 +73,8 @@ int main(int argc, char** argv) {
   const Tensor angle = Tensor::linspace(-3, 3, 64, here).reshape({64, 1});
   const Tensor wanted = angle.sin();
   Tensors w;
-  for (const tuff::Sizes& sizes :
-       {tuff::Sizes{1, 64}, tuff::Sizes{64}, tuff::Sizes{1, 64}, tuff::Sizes{64}, tuff::Sizes{64, 1}})
+  using tuff::Sizes;
+  for (const Sizes& sizes : {Sizes{1, 64}, Sizes{64}, Sizes{1, 64}, Sizes{64}, Sizes{64, 1}})
     w.push_back((Tensor::randn(sizes, here) * 0.3).realize().set_requires_grad());
   tuff::optim::AdamW optimizer(w, {.lr = 1e-2});
   tuff::Jit step([&](const Tensors& in) -> Tensors {

@@ -28,8 +28,8 @@ struct KernelOptions {
   /// The same as a module, if there is no `glsl`, and its entry point.
   std::vector<uint32_t> spirv = {};
   std::string entry = "main";
-  /// For the CPU: C that defines a function of that name. It is called once for each workgroup, with
-  /// pointers (to const for inputs), which `unsigned x, y, z`, the group's coordinates, may follow.
+  /// For the CPU: C that defines a function of that name. It is called once for each workgroup,
+  /// with pointers (to const for inputs), which the group's `unsigned x, y, z` may follow.
   std::string c = {};
   /// For OpenCL devices: OpenCL C 1.2 that defines a `__kernel` of that name, whose parameters are
   /// `__global` pointers (to const for inputs), and the size of a workgroup.
@@ -47,8 +47,8 @@ struct KernelOutput {
 };
 
 /// A kernel of one's own as an op: scheduled, captured, replayed and ordered against other kernels
-/// as they are. What it reads is computed first, nothing is fused into it, and it writes nothing but
-/// its outputs, which are new memory; elements that it does not store are undefined.
+/// as they are. What it reads is computed first, nothing is fused into it, and it writes nothing
+/// but its outputs, which are new memory; elements that it does not store are undefined.
 ///
 ///     const Kernel doubled({.name = "doubled", .c = R"(
 ///       void doubled(float* out, const float* in, unsigned x) { out[x] = 2 * in[x]; })"});

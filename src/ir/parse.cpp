@@ -466,7 +466,7 @@ constexpr OpTable<ArgForm> kArgForms{{
     {Op::Copy, {holds<Placement>, "{on DEVICE axis N}"}},
     {Op::Scatter, {holds<ScatterArg>, "{by OP axis N any|once|all|unordered}"}},
     {Op::Loop, {holds<LoopArg>, "{steps N forwards|backwards rows N states N sequences N body TEXT}"}},
-    {Op::CustomKernel, {holds<CustomKernelArg>, "a user's kernel, of which text names no more than a hash"}},
+    {Op::CustomKernel, {holds<CustomKernelArg>, "a user's kernel: text has its hash alone"}},
     {Op::Flip, {holds<IntVec>, "{[AXES]}"}},
     {Op::Mark, {holds<int64_t>, "{NUMBER}"}},
     {Op::Ruled, {holds<int64_t>, "{NUMBER}"}},

@@ -68,7 +68,8 @@ class Rewriter {
       step_ = 2;
       if (m_.version < kVersion15) emit(spv::OpExtension, literal(kExtension));
     }
-    const bool declares = (i.op >= spv::OpTypeVoid && i.op <= spv::OpVariable) || i.op == spv::OpUndef;
+    const bool declares =
+        (i.op >= spv::OpTypeVoid && i.op <= spv::OpVariable) || i.op == spv::OpUndef;
     if (declares && step_ == 2) {
       step_ = 3;
       decorate();

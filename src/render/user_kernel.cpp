@@ -81,12 +81,12 @@ void check_function(const CustomKernel& k, const std::string& text, const char* 
                          text_of, a.name);
     if (!a.written && !p.to_const)
       fail<CompileError>(
-          "kernel {}: parameter {} (\"{}\") may be written, and is declared as {}: what runs before "
-          "and after it would not wait for that. Make it const, or declare it as an output",
+          "kernel {}: parameter {} (\"{}\") may be written, and is declared as {}: what runs "
+          "before and after it would not wait for that. Make it const, or declare it as an output",
           k.name, i + 1, text_of, a.name);
     if (a.written && p.to_const)
-      fail<CompileError>("kernel {}: parameter {} (\"{}\") is const, and is declared as {}: outputs "
-                         "come first, then the inputs",
+      fail<CompileError>("kernel {}: parameter {} (\"{}\") is const, and is declared as {}: "
+                         "outputs come first, then the inputs",
                          k.name, i + 1, text_of, a.name);
   }
 }
@@ -149,7 +149,8 @@ void write_spirv(UserKernel& u, const CustomKernel& k, std::span<const UserArgum
       read_user_module(k.name, words, from_text ? "main" : k.entry, arguments, t);
   u.linear.local = m.local;
   const bool is_object = t.renderer == "aco";
-  u.source = with_text(u, is_object ? BinaryFormat::AmdgpuObject : BinaryFormat::SpirV, {}, m.entry);
+  const BinaryFormat format = is_object ? BinaryFormat::AmdgpuObject : BinaryFormat::SpirV;
+  u.source = with_text(u, format, {}, m.entry);
   u.source.words = words;
   if (t.features.device_address) {
     WithAddresses rewritten = with_addresses(m, arguments);

@@ -34,7 +34,8 @@ std::string literal(const std::string& kernel, const std::string& name, const Nu
   if (v.dtype() != DType::WeakFloat) {
     const int64_t n = v.int_value();
     if (n < INT32_MIN || n > int64_t{UINT32_MAX})
-      fail<InvalidArgument>("kernel {}: constant {} is {}: 32 bits do not hold it", kernel, name, n);
+      fail<InvalidArgument>("kernel {}: constant {} is {}: 32 bits do not hold it", kernel, name,
+                            n);
     return n > INT32_MAX ? fmt::format("{}u", n) : fmt::format("({})", n);
   }
   const auto f = static_cast<float>(v.value());
