@@ -54,7 +54,7 @@ std::vector<const engine::LoadedKernel*> kernels_of(const TuneOptions& o,
     bench.get_ready();
   }
   for (const engine::LoadedKernel* k : device.programs().all())
-    if (std::ranges::find(before, k) == before.end()) out.push_back(k);
+    if (std::ranges::find(before, k) == before.end() && !k->by_user()) out.push_back(k);
   std::ranges::sort(out, [](const auto* a, const auto* b) {
     return a->expected_ns != b->expected_ns ? a->expected_ns > b->expected_ns : a->name < b->name;
   });

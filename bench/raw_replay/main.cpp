@@ -46,6 +46,7 @@ ReplayWorkload workload_of(const ReplayOptions& o) {
   ReplayWorkload w = o.workload;
   w.inputs = o.inputs.value_or(std::min(kDefaultInputs, w.kernels));
   w.elements = elements_of(o.work);
+  w.custom = o.work == "custom";
   if (w.inputs > w.kernels)
     throw UsageError(fmt::format(
         "--inputs {}: each is read by a kernel of its own, and --kernels is {}; give at most {}",
@@ -105,8 +106,8 @@ void add_options(CLI::App& app, ReplayOptions& o) {
   cli::add_device_option(app, o.workload.device);
   add_setting(app, "--kernels", o.workload.kernels, "Kernels of the graph, each reading the last",
               "N", CLI::Range(1u, 100'000u));
-  add_setting(app, "--work", o.work, "Of a kernel: tiny, 16 additions; empty, one", "WORK",
-              CLI::IsMember({"tiny", "empty"}));
+  add_setting(app, "--work", o.work, "Of a kernel: tiny, 16 additions; custom, the same in a user's GLSL or C; empty, one",
+              "WORK", CLI::IsMember({"tiny", "custom", "empty"}));
   add_setting(app, "--replays", o.workload.replays, "Timed replays", "N",
               CLI::Range(1u, 1'000'000u));
   app.add_option("--inputs", o.inputs,

@@ -45,7 +45,7 @@ class RawReplay(unittest.TestCase):
         if not kinds:
             self.skipTest("there is no device that computes")
         for kind in kinds:
-            for work, kernels in (("tiny", 20), ("empty", 9), ("tiny", 1)):
+            for work, kernels in (("tiny", 20), ("custom", 12), ("empty", 9), ("tiny", 1)):
                 row = self.replay("--device", kind, "--kernels", kernels, "--work", work)
                 self.assertEqual((row["device"].split(":")[0], row["kernels"], row["work"]), (kind, kernels, work))
                 self.assertEqual((row["inputs"], row["barriers"]), (min(8, kernels), kernels - 1))

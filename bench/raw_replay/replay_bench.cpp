@@ -11,6 +11,7 @@
 #include "bench/median.h"
 #include "engine/realize/capture.h"
 #include "hcq/graph.h"
+#include "ir/custom_kernel.h"
 #include "raw_replay.h"
 
 namespace tuff::bench {
@@ -89,12 +90,30 @@ class Chain {
   // The kernel x + z as realize() makes it.
   engine::BoundKernel capture_add() {
     engine::Capture capture;
+    const std::vector<ir::UOp> summands{ir::buffer(start_), ir::buffer(ones_)};
     const ir::UOp sum =
-        ir::alu(ir::Op::Add, {ir::buffer(start_), ir::buffer(ones_)});
+        workload_.custom ? custom_add(summands) : ir::alu(ir::Op::Add, summands);
     engine::realize({&sum, 1});
     std::vector<engine::BoundCall> calls = capture.take();
     TUFF_CHECK(calls.size() == 1, "{} calls for one addition", calls.size());
     return std::get<engine::BoundKernel>(calls[0]);
+  }
+
+  // The same as a user writes it.
+  ir::UOp custom_add(std::span<const ir::UOp> summands) const {
+    auto k = make_ref<ir::CustomKernel>();
+    k->name = "custom_add";
+    k->glsl = R"(#version 450
+layout(local_size_x = 1) in;
+layout(std430, set = 0, binding = 0) writeonly buffer Out { int o[]; };
+layout(std430, set = 0, binding = 1) readonly buffer X { int x[]; };
+layout(std430, set = 0, binding = 2) readonly buffer Z { int z[]; };
+void main() { o[gl_WorkGroupID.x] = x[gl_WorkGroupID.x] + z[gl_WorkGroupID.x]; })";
+    k->c = "void custom_add(int* o, const int* x, const int* z, unsigned g) { o[g] = x[g] + z[g]; }";
+    const ir::CustomKernelArg arg(Ref<const ir::CustomKernel>(k.get()),
+                                  {workload_.elements, 1, 1},
+                                  {{{int64_t(workload_.elements)}, DType::I32}}, 0);
+    return ir::custom_kernel(arg, summands);
   }
 
   hcq::LaunchOperand fixed(Buffer& b) const {

@@ -13,6 +13,7 @@ struct ReplayWorkload {
   uint32_t replays = 200;
   uint32_t inputs = 8;     // <= kernels; each is read by one kernel
   uint32_t elements = 16;  // of every buffer
+  bool custom = false;     // the kernel is a user's, in GLSL or C
 };
 
 // Medians over the replays. Wall times are from launch to completion.

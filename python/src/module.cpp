@@ -90,6 +90,7 @@ PYBIND11_MODULE(_tuff, m) {
   bind_int4(m);
   bind_all_reduce(m);
   bind_autograd(m);
+  bind_kernel(m);
   bind_jit(m);
   bind_nn(m);
   bind_optim(m);

@@ -39,6 +39,7 @@ void bind_functions(py::module_& m);
 void bind_linalg(py::module_& m, TensorClass& c);
 void bind_special(py::module_& m);
 void bind_autograd(py::module_& m);
+void bind_kernel(py::module_& m);
 void bind_int4(py::module_& m);
 void bind_jit(py::module_& m);
 void bind_nn(py::module_& m);

@@ -28,6 +28,7 @@ from . import amp, autograd, data, distributions, fft, func, linalg, nn, onnx, o
 from .autograd import checkpoint, scan, vmap  # noqa: F401
 from ._grad import no_grad  # noqa: F401
 from ._jit import Jit, jit  # noqa: F401
+from ._kernel import Kernel  # noqa: F401
 from .fft import (  # noqa: F401
     bartlett_window, blackman_window, hamming_window, hann_window, istft, kaiser_window, stft,
 )

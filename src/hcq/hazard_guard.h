@@ -12,7 +12,8 @@
 
 namespace tuff::hcq {
 
-// A command list lets a device run conflicting commands in either order: a bug in tuff.
+// A command list lets a device run conflicting commands in either order, which is a bug in tuff; or
+// a user's kernel writes what it is declared to read.
 class HazardFound : public Error {
  public:
   using Error::Error;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/custom_kernel.h"
 #include "ir/loop.h"
 #include "ir/rule.h"
 #include "ir/walk.h"
@@ -79,6 +80,10 @@ class Batch {
         for (const UOp& s : u->src()) src.push_back(either(s));
         return sink(src);
       }
+      case Op::CustomKernel:
+        fail<Unsupported>("vmap: {} is a user's kernel, which does not say what it does for many "
+                          "values: give it all of them as one tensor",
+                          u->get<CustomKernelArg>().kernel->name);
       default:
         fail<Unsupported>("vmap: {} of what is different for each value: write to memory outside",
                           name(u->op));

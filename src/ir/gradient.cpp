@@ -1,6 +1,7 @@
 // The row of each op.
 #include <cmath>
 
+#include "ir/custom_kernel.h"
 #include "ir/gradient.h"
 #include "ir/gradient_rows.h"
 #include "ir/loop.h"
@@ -248,6 +249,11 @@ Grads detach_row(const UOp& u, const UOp& g) {
   return rule ? (*rule)->row(u, g) : Grads();
 }
 
+Grads custom_kernel_row(const UOp& u, const UOp&) {
+  fail<Unsupported>("kernel {} has no gradient: give it one, or detach() what it reads",
+                    u->get<CustomKernelArg>().kernel->name);
+}
+
 Grads scatter_row(const UOp& u, const UOp& g) {
   const auto& arg = u->get<ScatterArg>();
   Grads out = arg.op == Op::Assign ? replaced(u, g)
@@ -270,6 +276,7 @@ constexpr OpTable<Row> kRows{{
     {Op::Copy, copy_row},     {Op::Assign, assign_row},   {Op::Trunc, none},
     {Op::Scatter, scatter_row}, {Op::Mark, same},         {Op::Checkpoint, to_value},
     {Op::Again, to_value},    {Op::Loop, loop_gradients},
+    {Op::CustomKernel, custom_kernel_row},
     {Op::Shards, shards_row},
     {Op::Detach, detach_row}, {Op::Bitcast, none},        {Op::CmpLt, none},
     {Op::CmpNe, none},        {Op::CmpEq, none},          {Op::Threefry, none},

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "ir/custom_kernel.h"
 #include "ir/loop.h"
 #include "ir/rule.h"
 #include "ir/scalar_eval.h"
@@ -121,6 +122,9 @@ HostArray Evaluation::evaluate(const Node& n) const {
     case Op::Scatter: return scattered(n);
     case Op::Loop: return looped(n);
     case Op::Shards: return joined(n);
+    case Op::CustomKernel:
+      fail<Unsupported>("the reference interpreter does not run {}, a user's kernel",
+                        n.get<CustomKernelArg>().kernel->name);
     default: break;
   }
   if (is_movement(n.op)) return moved(n);

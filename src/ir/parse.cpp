@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/parse_number.h"
+#include "ir/custom_kernel.h"
 #include "ir/op_table.h"
 #include "ir/text.h"
 
@@ -465,6 +466,7 @@ constexpr OpTable<ArgForm> kArgForms{{
     {Op::Copy, {holds<Placement>, "{on DEVICE axis N}"}},
     {Op::Scatter, {holds<ScatterArg>, "{by OP axis N any|once|all|unordered}"}},
     {Op::Loop, {holds<LoopArg>, "{steps N forwards|backwards rows N states N sequences N body TEXT}"}},
+    {Op::CustomKernel, {holds<CustomKernelArg>, "a user's kernel: text has its hash alone"}},
     {Op::Flip, {holds<IntVec>, "{[AXES]}"}},
     {Op::Mark, {holds<int64_t>, "{NUMBER}"}},
     {Op::Ruled, {holds<int64_t>, "{NUMBER}"}},

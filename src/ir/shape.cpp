@@ -143,6 +143,12 @@ Shape derive_shape(Op op, std::span<const UOp> src, const Arg& arg) {
       if (src[0]->shape.size() != 1)
         fail<ShapeError>("loop: the initial states are {}, not a row", to_string(src[0]->shape));
       return {Dim(std::get<LoopArg>(arg).rows), src[0]->shape[0]};
+    case Op::CustomKernel: {
+      const auto& kernel = std::get<CustomKernelArg>(arg);
+      if (kernel.number == kWholeKernel) return {};
+      const IntVec& extents = kernel.outputs.at(size_t(kernel.number)).shape;
+      return {extents.begin(), extents.end()};
+    }
     case Op::Contiguous:
     case Op::Detach:
     case Op::Mark:

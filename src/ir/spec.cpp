@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ir/custom_kernel.h"
 #include "ir/loop.h"
 #include "ir/text.h"
 #include "ir/walk.h"
@@ -89,6 +90,8 @@ const char* tensor_fault(const Node& n) {
     if (n.arg.index() != 0 && !assigned_part(n)) return "an Assign's argument is no part";
   }
   if (n.op == Op::Loop) return loop_fault(n);
+  if (n.op == Op::CustomKernel && n.get<CustomKernelArg>().number == kWholeKernel)
+    return "a CustomKernel stands for one of its outputs";
   if (n.op == Op::Scatter) {
     const Op op = n.get<ScatterArg>().op;
     if (op != Op::Assign && !has_flag(op, kReducible)) return "a Scatter neither assigns nor folds";
@@ -211,6 +214,11 @@ const char* memory_fault(const Node& n) {
 }
 
 const char* kernel_fault(const Node& n) {
+  if (n.op == Op::CustomKernel &&
+      (n.get<CustomKernelArg>().number != kWholeKernel ||
+       !std::all_of(n.src().begin(), n.src().end(),
+                    [](const UOp& s) { return s->op == Op::Param; })))
+    return "a CustomKernel takes Params, and is the whole kernel";
   if (n.op == Op::Reduce && (n.src_count < 2 || !all_index(n.src().subspan(1))))
     return "a kernel Reduce takes (value, range...)";
   if (const char* why = matrix_fault(n)) return why;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "ir/custom_kernel.h"
 #include "ir/gradient.h"
 
 namespace tuff::ir {
@@ -136,6 +137,13 @@ std::string Listing::arg(const Node& n) const {
       return fmt::format("steps {} {} rows {} states {} sequences {} body {}", v.steps,
                          v.reverse ? "backwards" : "forwards", v.rows, v.body->next.size(),
                          v.body->sequences, quoted(to_text(sink(nodes))));
+    }
+    std::string operator()(const CustomKernelArg& v) const {
+      std::string out = fmt::format("kernel {} {:016x} groups {}x{}x{}", quoted(v.kernel->name),
+                                    content_hash(*v.kernel), v.groups[0], v.groups[1], v.groups[2]);
+      for (const CustomOutput& o : v.outputs)
+        out += fmt::format(" {} {}", short_name(o.dtype), list_text(o.shape));
+      return v.number == kWholeKernel ? out : out + fmt::format(" output {}", v.number);
     }
     std::string operator()(const GradientRule* v) const { return fmt::format("rule {}", v->name); }
     std::string operator()(const RangeArg& v) const {

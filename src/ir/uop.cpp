@@ -8,6 +8,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "ir/custom_kernel.h"
 #include "ir/derive.h"
 #include "ir/device_group.h"
 #include "ir/gradient.h"
@@ -56,6 +57,12 @@ struct ArgHash {
     for (const auto* nodes : {&v.body->places, &v.body->next})
       for (const UOp& u : *nodes)
         h = mix(h, structural ? u->key : std::bit_cast<uint64_t>(u.get()));
+    return h;
+  }
+  uint64_t operator()(const CustomKernelArg& v) const {
+    uint64_t h = mix(content_hash(*v.kernel), uint64_t(v.number));
+    for (uint32_t n : v.groups) h = mix(h, n);
+    for (const CustomOutput& o : v.outputs) h = mix(mix(h, uint64_t(o.dtype)), (*this)(o.shape));
     return h;
   }
   uint64_t operator()(const GradientRule* v) const { return hash_text(v->name); }

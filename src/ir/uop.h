@@ -5,6 +5,7 @@
 #ifndef TUFF_IR_UOP_H
 #define TUFF_IR_UOP_H
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -161,6 +162,28 @@ struct LoopArg {
            body->next == o.body->next;
   }
 };
+// A kernel as its user wrote it (custom_kernel.h).
+struct CustomKernel;
+struct CustomOutput {
+  IntVec shape;
+  DType dtype;
+  bool operator==(const CustomOutput&) const = default;
+};
+struct CustomKernelArg {
+  CustomKernelArg(Ref<const CustomKernel> k, std::array<uint32_t, 3> g,
+                  std::vector<CustomOutput> o, int64_t n);
+  CustomKernelArg(const CustomKernelArg&);
+  CustomKernelArg& operator=(const CustomKernelArg&);
+  CustomKernelArg(CustomKernelArg&&) noexcept;
+  CustomKernelArg& operator=(CustomKernelArg&&) noexcept;
+  ~CustomKernelArg();
+  Ref<const CustomKernel> kernel;
+  std::array<uint32_t, 3> groups;
+  std::vector<CustomOutput> outputs;
+  int64_t number;  // of the output that the node stands for; kWholeKernel: the kernel itself
+  bool operator==(const CustomKernelArg& o) const;
+};
+inline constexpr int64_t kWholeKernel = -1;
 // Who gives a Detach of several sources its gradient (gradient.h). There is one object per rule.
 struct GradientRule;
 struct RangeArg {
@@ -210,7 +233,7 @@ const char* name(MatrixUse use);
 using ArgValue =
     std::variant<std::monostate, int64_t, Scalar, IntVec, Shape, Pairs, ReduceArg, RangeArg,
                  VariableArg, ParamArg, SpecialArg, SharedArg, Placement, Ref<Storage>, MatrixArg,
-                 ScatterArg, const GradientRule*, LoopArg>;
+                 ScatterArg, const GradientRule*, LoopArg, CustomKernelArg>;
 // A class, so that copying and destroying one is compiled once and not in every source.
 struct Arg : ArgValue {
   using ArgValue::ArgValue;

@@ -46,6 +46,9 @@ struct Binary {
   std::array<uint32_t, 3> local{1, 1, 1};  // workgroup size (GPU)
   uint32_t shared_bytes = 0;               // workgroup memory, scratch memory on a CPU
   uint32_t subgroup_size = 0;  // of the whole subgroups that it counts on; 0: on none
+  // Written by a user: a text is a whole program, which no prelude precedes, and where buffers are
+  // bound they are so from their first byte to their last, without a block.
+  bool by_user = false;
 };
 
 // CPU entry point: called once per group with the argument block, the group's coordinates and the

@@ -14,6 +14,7 @@ constexpr size_t kUnitTextBytes = 2000;  // what starting a compiler costs, in b
 uint64_t text_hash(const std::string& text) { return XXH64(text.data(), text.size(), 0); }
 
 std::string unit_text(const CDialect& d, std::span<const Source> sources, const Unit& unit) {
+  if (sources[unit[0]].by_user) return sources[unit[0]].text;  // those are compiled alone
   std::string text;
   for (size_t i : unit) text += sources[i].text;
   return d.prelude.of(text) + text;

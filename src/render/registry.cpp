@@ -58,7 +58,7 @@ Source source_of(const kernel::LinearKernel& k, BinaryFormat format, std::string
 
 Binary binary_of(const Source& s, std::shared_ptr<const std::vector<uint8_t>> bytes) {
   return {s.name, s.symbol, s.format, std::move(bytes), s.args, s.local,
-          s.shared_bytes, s.subgroup_size};
+          s.shared_bytes, s.subgroup_size, s.by_user};
 }
 
 std::vector<Binary> pack_sources(std::span<const Source> sources, const Target&) {

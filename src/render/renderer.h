@@ -23,6 +23,7 @@ struct Source {
   ArgLayout args;
   std::array<uint32_t, 3> local{1, 1, 1};
   uint32_t shared_bytes = 0, subgroup_size = 0;
+  bool by_user = false;  // as Binary's
 };
 
 struct Renderer {

@@ -238,6 +238,10 @@ class Planner {
       const Op op = node(i).op;
       if (op == Op::Contiguous || op == Op::Copy || op == Op::Scatter) realize(i);
       if (op == Op::Loop) realize_loop(i);
+      if (op == Op::CustomKernel) {
+        for (const UOp& s : node(i).src()) realize(p_.position.at(strip_reshapes(s.get())));
+        realize(i);
+      }
       if (op == Op::Again) {
         realize(p_.position.at(strip_reshapes(node(i).src(0).get())));
         realize(i);
@@ -487,7 +491,9 @@ class Planner {
     reads_.assign(p_.nodes.size(), {});
     for (uint32_t i = 0; i < p_.nodes.size(); i++) {
       const Node& n = node(i);
-      if (is_leaf(i) || is_movement(n.op) || n.op == Op::Loop || !p_.device[i]) continue;
+      if (is_leaf(i) || is_movement(n.op) || n.op == Op::Loop || n.op == Op::CustomKernel ||
+          !p_.device[i])
+        continue;
       const size_t limit = std::max<size_t>(target_of_(*p_.device[i]).max_buffers, 1) - 1;
       reads_[i] = united_reads(i);
       while (reads_[i].size() > limit) {
@@ -544,7 +550,8 @@ class Planner {
       const uint32_t v = p_.position.at(strip_reshapes(node(i).src(1).get()));
       const bool free = p_.realized[v] && p_.stores_for[v] == kNone && p_.sink_number[v] == kNone &&
                         node(v).op != Op::Assign && node(v).op != Op::Again &&
-                        node(v).op != Op::Loop && node(v).dtype == node(i).dtype;
+                        node(v).op != Op::Loop && node(v).op != Op::CustomKernel &&
+                        node(v).dtype == node(i).dtype;
       p_.stored_by[i] = int32_t(free ? v : i);
       if (free) p_.stores_for[v] = int32_t(i);
     }

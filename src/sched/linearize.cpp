@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/contains.h"
+#include "ir/custom_kernel.h"
 #include "ir/loop.h"
 #include "ir/walk.h"
 #include "sched/loop_calls.h"
@@ -45,6 +46,7 @@ class Linearizer {
   Schedule run() {
     assign_slots();
     share_kernels();
+    join_outputs();
     find_scatters();
     for (uint32_t r : graph_.roots) {
       if (graph_.host[r] == r && element_count(node(r).shape) > 0 && !continued_[r]) add_root(r);
@@ -128,6 +130,16 @@ class Linearizer {
     }
   }
 
+  // Outputs of one launch of a user's kernel are written by one call.
+  void join_outputs() {
+    UOpMap<uint32_t> first;
+    for (uint32_t r : graph_.roots) {
+      if (node(r).op != Op::CustomKernel) continue;
+      graph_.host[r] = first.try_emplace(launch_of_output(node(r)), r).first->second;
+      outputs_[graph_.host[r]].push_back(r);
+    }
+  }
+
   bool rows_agree(uint32_t r) {
     const Kernel k = rangeify(plan_, spec_of(r, true));
     return k.misplaced.empty() && k.args.size() <= target_of_(plan_.device_of(r)).max_buffers;
@@ -156,6 +168,8 @@ class Linearizer {
       d.call.args = {uint32_t(slot_of_[r]), uint32_t(slot_of_[from])};
     } else if (node(r).op == Op::Loop) {
       form_loop_call(r, d);
+    } else if (node(r).op == Op::CustomKernel) {
+      form_custom_call(r, d);
     } else if (assigned_part(node(r))) {
       return add_part(r);
     } else if (node(r).op == Op::Scatter) {
@@ -179,6 +193,26 @@ class Linearizer {
       const Node* memory = is_sequence ? loop_rows(s).memory : strip_reshapes(s.get());
       d.call.args.push_back(uint32_t(slot_of_[plan_.position.at(memory)]));
     }
+  }
+
+  // An output that nothing reads is written all the same.
+  void form_custom_call(uint32_t r, Draft& d) {
+    d.call.kind = CallKind::Custom;
+    d.call.ast = custom_kernel_ast(node(r));
+    const std::vector<CustomOutput>& declared = node(r).get<CustomKernelArg>().outputs;
+    d.call.output_count = uint32_t(declared.size());
+    d.call.args.assign(declared.size(), UINT32_MAX);
+    for (uint32_t o : outputs_.at(r))
+      d.call.args[size_t(node(o).get<CustomKernelArg>().number)] = uint32_t(slot_of_[o]);
+    for (size_t k = 0; k < declared.size(); k++) {
+      if (d.call.args[k] != UINT32_MAX) continue;
+      const int64_t count = d.call.ast->src(k)->get<ParamArg>().count;
+      d.call.args[k] = uint32_t(out_.buffers.size());
+      out_.buffers.push_back(
+          BufferSlot{.dtype = declared[k].dtype, .count = count, .device = d.call.device});
+    }
+    for (const UOp& s : node(r).src())
+      d.call.args.push_back(uint32_t(slot_of_[plan_.position.at(strip_reshapes(s.get()))]));
   }
 
   // The same memory by another name, and what is computed before it is read. Versions of memory
@@ -591,6 +625,7 @@ class Linearizer {
   struct Run {
     uint32_t first = 0, last = 0;
   };
+  std::map<uint32_t, std::vector<uint32_t>> outputs_;  // of users' kernels, by the first of them
   std::map<uint32_t, Run> scatters_;           // their steps among the drafts, by root
   std::map<uint32_t, uint32_t> continues_;     // a Scatter -> the one whose memory it goes on with
   std::vector<uint8_t> continued_;             // of these, by position

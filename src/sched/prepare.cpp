@@ -142,12 +142,17 @@ class Preparer {
     return shrink(src[0], part);
   }
 
-  // Its sources are memory: also what has become a constant, which knows no device.
-  UOp rewrite_loop(const Node* n, std::span<const UOp> src) const {
-    if (!n->device) fail<InvalidArgument>("a loop reads nothing that is on a device");
+  // Sources that have to be memory: also what has become a constant, which knows no device.
+  static std::vector<UOp> in_memory(const Node& n, std::span<const UOp> src) {
     std::vector<UOp> there(src.begin(), src.end());
     for (UOp& s : there)
-      if (!s->device) s = make(Op::Contiguous, s->dtype, {s}, Placement{{*n->device}});
+      if (!s->device) s = make(Op::Contiguous, s->dtype, {s}, Placement{{*n.device}});
+    return there;
+  }
+
+  UOp rewrite_loop(const Node* n, std::span<const UOp> src) const {
+    if (!n->device) fail<InvalidArgument>("a loop reads nothing that is on a device");
+    std::vector<UOp> there = in_memory(*n, src);
     if (const auto more = within_.find(n); more != within_.end()) {
       there[0] = pad(there[0], more->second->src(0)->get<Pairs>());
       return with_src(UOp(more->second), there);
@@ -176,6 +181,7 @@ class Preparer {
         return with_src(UOp(n), src);
       case Op::Shrink: return rewrite_shrink(n, src);
       case Op::Loop: return rewrite_loop(n, src);
+      case Op::CustomKernel: return with_src(UOp(n), in_memory(*n, src));
       case Op::Reduce: return rewrite_reduce(n, src);
       case Op::Scatter:
         return element_count(src[1]->shape) == 0 ? src[0] : rewrite_scatter(with_src(UOp(n), src));
@@ -260,6 +266,7 @@ class Preparer {
       case Op::Contiguous:
       case Op::Copy:
       case Op::Scatter:
+      case Op::CustomKernel:
       case Op::Assign: return src[0];
       default: return with_src(n, src);
     }

@@ -69,7 +69,7 @@ bool RootGraph::may_absorb(uint32_t into, uint32_t p) const {
   if (host[p] != p || host[into] != into || !reduces[p] || !streams[p]) return false;
   if (reduces[into] && !streams[into]) return false;
   if (is_transfer(a) || a.op == Op::Assign || a.op == Op::Scatter || a.op == Op::Again ||
-      a.op == Op::Loop)
+      a.op == Op::Loop || a.op == Op::CustomKernel)
     return false;
   if (!(is_alu(b.op) || b.op == Op::Reduce)) return false;
   if (!(a.shape == b.shape) || plan_.device_of(into) != plan_.device_of(p)) return false;

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/contains.h"
 #include "base/log.h"
+#include "ir/custom_kernel.h"
 #include "ir/spec.h"
 #include "ir/walk.h"
 #include "sched/cache.h"
@@ -149,8 +150,12 @@ void check_kernels(const Schedule& s) {
 // A device that binds buffers binds so many bytes of one: said before anything is compiled or run.
 void check_bindings(const Schedule& s, const TargetOf& target_of) {
   for (const Call& c : s.calls) {
-    if (c.kind != CallKind::Kernel) continue;
+    if (c.kind != CallKind::Kernel && c.kind != CallKind::Custom) continue;
     const Target& t = target_of(c.device);
+    if (c.kind == CallKind::Custom && c.args.size() > t.max_buffers)
+      fail<Unsupported>("kernel {} takes {} buffers, on {} it may take {}",
+                        c.ast->get<ir::CustomKernelArg>().kernel->name, c.args.size(), t.describe(),
+                        t.max_buffers);
     TUFF_CHECK(c.args.size() <= t.max_buffers, "a kernel takes {} buffers, on {} at most {}",
                c.args.size(), t.device, t.max_buffers);
     for (uint32_t a : c.args) {

@@ -19,6 +19,7 @@ namespace tuff::sched {
 enum class CallKind : uint8_t {
   Kernel,  // run `ast` on args
   Copy,    // args[0] <- args[1], same size, maybe across devices
+  Custom,  // run the user's kernel that `ast` names (ir/custom_kernel.h) on args
   View,    // args[0] is args[1] at byte_offset: no work, no memory
   Loop,    // all steps of the Loop node `ast`: args[0] of the initial states, sequences, constants;
            // gone when they have been unrolled

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/contains.h"
+#include "ir/custom_kernel.h"
 #include "ir/device_group.h"
 #include "ir/loop.h"
 #include "ir/rule.h"
@@ -286,6 +287,9 @@ Laid ShardResolver::of_group(const Node& n, const std::string& group) {
     case Op::Assign: return assigned(n);
     case Op::Scatter: return scattered(n, group);
     case Op::Loop: return looped(n, group);
+    case Op::CustomKernel:
+      fail<Unsupported>("kernel {} reads a tensor on {}: give it tensors of one device",
+                        n.get<CustomKernelArg>().kernel->name, group);
     default: break;
   }
   if (is_movement(n.op)) return moved(n, *x);

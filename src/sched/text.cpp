@@ -1,6 +1,7 @@
 // LINEAR as text.
 #include <unordered_map>
 
+#include "ir/custom_kernel.h"
 #include "ir/text.h"
 #include "ir/walk.h"
 #include "sched/schedule.h"
@@ -114,6 +115,8 @@ std::string to_text(const Schedule& s) {
       const auto [it, fresh] = kernels.emplace(c.ast.get(), int(kernels.size()));
       out += fmt::format("kernel k{} {}\n", it->second, args);
       if (fresh) out += KernelText(c.ast).run();
+    } else if (c.kind == CallKind::Custom) {
+      out += fmt::format("custom {} {}\n", c.ast->get<CustomKernelArg>().kernel->name, args);
     } else if (c.kind == CallKind::Copy) {
       out += fmt::format("copy {}\n", args);
     } else {

@@ -77,9 +77,9 @@ TEST(RandomGraph, HasEveryOpAndDtype) {
     // A Param stands for a Buffer in normalized graphs only; a Sink collects what is given apart.
     // A Variable stands in extents; as a value it is rare. What gradients ask for has tests of its
     // own (sched/random_graphs_test.cpp, tensor/autograd_function_test.cpp), and so have several devices
-    // (tensor/shards_test.cpp).
+    // (tensor/shards_test.cpp) and users' kernels (tensor/kernel_test.cpp).
     constexpr Op elsewhere[] = {Op::Param, Op::Sink, Op::Mark, Op::Checkpoint,
-                                Op::Again, Op::Rule, Op::Ruled, Op::Shards};
+                                Op::Again, Op::Rule, Op::Ruled, Op::Shards, Op::CustomKernel};
     const bool has_tests = std::ranges::find(elsewhere, Op(i)) != std::end(elsewhere);
     if (!(op_rows()[i].floors & kFloorTensor) || has_tests) continue;
     EXPECT_GE(ops[Op(i)], Op(i) == Op::Variable ? 5 : 90) << name(Op(i));

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/os.h"
+#include "ir/custom_kernel.h"
 #include "ir/spec.h"
 
 namespace tuff::ir {
@@ -96,6 +97,12 @@ UOp loop_of(const UOp& next, std::initializer_list<UOp> src, std::vector<UOp> pl
 }
 UOp row_of_states() { return param(2, DType::F32, 64); }  // 8 elements and what is behind them
 
+// An output of a user's kernel that reads memory.
+UOp output_of_kernel() {
+  const CustomKernelArg arg(make_ref<CustomKernel>(), {1, 1, 1}, {{{8}, DType::F32}}, 0);
+  return custom_kernel(arg, std::vector<UOp>{memory()});
+}
+
 std::vector<Illegal> illegal_tensor_graphs() {
   const UOp x = reshape(memory(), {2, 4}), negative = make(Op::Neg, DType::F32, {x});
   return {
@@ -111,6 +118,9 @@ std::vector<Illegal> illegal_tensor_graphs() {
       {"a Scatter's value has another dtype than its target", kFloorTensor,
        scatter(x, cast(x, DType::F16), cast(x, DType::I32), {Op::Add, 0})},
       {"a Scatter's index is no integer", kFloorTensor, scatter(x, x, x, {Op::Add, 0})},
+      {"a CustomKernel stands for one of its outputs", kFloorTensor,
+       launch_of_output(*output_of_kernel())},
+      {"a CustomKernel takes Params, and is the whole kernel", kFloorKernel, output_of_kernel()},
       {"a Checkpoint's arguments are a Sink", kFloorTensor,
        make(Op::Checkpoint, DType::F32, {x, x})},
       {"Ruled takes (value, rule) and the value's number", kFloorTensor,
@@ -337,6 +347,8 @@ UOp structural_sample(Op op, Floor floor) {
     case Op::Assign: return make(op, DType::F32, {memory(0), memory(1)});
     case Op::Scatter:
       return scatter(memory(0), memory(1), cast(memory(2), DType::I32), {Op::Add, 0});
+    case Op::CustomKernel:
+      return tensor ? output_of_kernel() : custom_kernel_ast(*output_of_kernel());
     case Op::Shards: {  // a part is on a device
       const UOp on = make(Op::Contiguous, DType::F32, {memory()}, Placement{{"CPU"}});
       const UOp other = make(Op::Copy, DType::F32, {on}, Placement{{"CPU:1"}});

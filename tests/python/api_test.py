@@ -16,7 +16,7 @@ HEADERS = {"tensor.h": tuff, "tensor_math.h": tuff, "tensor_views.h": tuff, "ten
            "tensor_linalg.h": tuff, "linalg.h": tuff.linalg, "special.h": tuff.special,
            "tensor_statistics.h": tuff, "tensor_scatter.h": tuff, "tensor_sorting.h": tuff, "tensor_windows.h": tuff,
            "tensor_writes.h": tuff, "tensor_shards.h": tuff, "tensor_random.h": tuff, "int4.h": tuff, "fft.h": tuff.fft, "jit.h": tuff, "io.h": tuff, "dtype.h": tuff,
-           "autograd.h": tuff.autograd, "autocast.h": tuff.amp,
+           "autograd.h": tuff.autograd, "kernel.h": tuff, "autocast.h": tuff.amp,
            "module.h": tuff.nn, "layers.h": tuff.nn, "window_layers.h": tuff.nn, "recurrent.h": tuff.nn, "transformer.h": tuff.nn,
            "onnx.h": tuff.onnx, "optimizer.h": tuff.optim, "optim.h": tuff.optim, "schedules.h": tuff.optim}
 # Name in C++, or its class -> why there is none of that name in Python, or what takes its place.
@@ -58,6 +58,8 @@ REASONS = {
     "TensorDict.state": "a dict with shorter names",
     "TensorDict.set_metadata": "save(metadata=...)",
     "LoadOptions": "keyword arguments of load()",
+    "KernelOptions": "keyword arguments of Kernel",
+    "KernelOutput": "a pair of shape and dtype",
     "SessionOptions": "keyword arguments of Session",
     "ValueInfo.has_rank": "shape is not None",
     "SaveOptions": "keyword arguments of save()",

@@ -53,6 +53,12 @@ std::string blamed_line(const std::string& log, const std::string& source) {
   return fmt::format("\n  line {}: {}", line, source.substr(from, source.find('\n', from) - from));
 }
 
+// What the driver's line numbers count: of a user's program the text behind its macros.
+std::string numbered(const std::string& source) {
+  const size_t line = source.find("#line 1 ");
+  return line == std::string::npos ? source : source.substr(source.find('\n', line) + 1);
+}
+
 // Null with the log in `why` if the driver refuses the source.
 Built build(const std::shared_ptr<Context>& context, const std::string& source, std::string* why) {
   const Context& c = *context;
@@ -66,12 +72,12 @@ Built build(const std::shared_ptr<Context>& context, const std::string& source, 
   if (code == CL_SUCCESS) return built;
   const std::string log = log_of(c, handle);
   *why = fmt::format("{}: clBuildProgram returned {}\n{}{}", c.name, error_name(code), log,
-                     blamed_line(log, source));
+                     blamed_line(log, numbered(source)));
   return nullptr;
 }
 
-std::string with_prelude(const std::string& kernels) {
-  return render::c_opencl().prelude.of(kernels) + kernels;
+std::string with_prelude(const std::string& kernels, bool by_user) {
+  return by_user ? kernels : render::c_opencl().prelude.of(kernels) + kernels;
 }
 
 // One of many was refused: which?
@@ -79,7 +85,7 @@ std::string with_prelude(const std::string& kernels) {
                         std::span<const render::Binary> binaries, const std::string& all) {
   for (const render::Binary& b : binaries) {
     std::string why;
-    const std::string source = with_prelude(std::string(text_of(b)));
+    const std::string source = with_prelude(std::string(text_of(b)), b.by_user);
     if (!build(context, source, &why)) fail<CompileError>("kernel {}: {}", b.name, why);
   }
   fail<CompileError>("{}", all);
@@ -104,7 +110,8 @@ std::vector<std::unique_ptr<hcq::Program>> load_programs(const std::shared_ptr<C
   for (const render::Binary& b : binaries) texts.emplace(b.symbol, text_of(b));
   std::string kernels;
   for (const auto& [symbol, text] : texts) kernels += text;
-  const std::string source = with_prelude(kernels);
+  // What a user wrote is loaded alone.
+  const std::string source = with_prelude(kernels, binaries[0].by_user);
   const BinaryCache cache(*context, source);
   Built built;
   if (cl_program cached = cache.load()) {

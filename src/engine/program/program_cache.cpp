@@ -19,6 +19,7 @@
 #include "kernel/analysis/coalescing.h"
 #include "kernel/constants.h"
 #include "kernel/pipeline.h"
+#include "render/user_kernel.h"
 
 namespace tuff::engine {
 namespace {
@@ -30,7 +31,7 @@ void show_lowered(const Rendered& r, const Target& target) {
   TUFF_DEBUG_LINE(3, "opts {}: {}", k.name, k.opts);
   TUFF_DEBUG_LINE(5, "ast {}:\n{}", k.name, ir::to_text(r.ast));
   TUFF_DEBUG_LINE(6, "linear {}:\n{}", k.name, kernel::to_text(k));
-  if (target.has_local)
+  if (target.has_local && !k.ops.empty())
     TUFF_DEBUG_LINE(3, "lines per fewest {}: {}", k.name,
                     to_string(kernel::coalescing_of(k, target)));
 }
@@ -100,6 +101,8 @@ LoadedKernel loaded_kernel(Rendered&& r, const Target& target) {
   out.estimate = k.estimate;
   out.expected_ns = expected_ns(k.estimate, target);
   out.bounds = std::move(k.bounds);
+  out.alignment = r.alignment;
+  if (out.by_user()) return out;
   // What is stored to in parts keeps the rest, which has to be there, as what is read has.
   for (kernel::LinearKernel::Argument& a : out.buffers)
     a.read = a.read || (a.written && stores_part(out.ast, a.slot));
@@ -113,7 +116,18 @@ struct DiskPlan {
   std::vector<size_t> missing;
 };
 
+void render_user_kernel(Rendered& r, const Target& target) {
+  const uint64_t begin_ns = os::monotonic_ns();
+  const ProfiledScope timer("render", &counters().render_ns);
+  render::UserKernel k = render::user_kernel(r.ast, target);
+  r.linear = std::move(k.linear);
+  r.source = std::move(k.source);
+  r.alignment = k.alignment;
+  r.render_ns = os::monotonic_ns() - begin_ns;
+}
+
 void render_kernel(Rendered& r, const Target& target) {
+  if (r.ast->op == ir::Op::CustomKernel) return render_user_kernel(r, target);
   const uint64_t begin_ns = os::monotonic_ns();
   {
     const ProfiledScope timer("lower", &counters().lower_ns);
@@ -146,7 +160,7 @@ DiskPlan look_up(std::span<const render::Source> sources, const std::string& ide
     const std::string parts[] = {"kernel", s.text + words, s.symbol, identity};
     plan.kernel_keys.push_back(content_key(parts));
     plan.binaries.push_back({s.name, s.symbol, s.format, nullptr, s.args, s.local,
-                             s.shared_bytes, s.subgroup_size});
+                             s.shared_bytes, s.subgroup_size, s.by_user});
     if (auto object_key = disk.get(plan.kernel_keys[i])) {
       auto& object = objects[text_of(*object_key)];
       if (!object) {
@@ -233,7 +247,7 @@ std::optional<kernel::Opts> ProgramCache::searched(const ir::UOp& ast) {
 // The first kernel of a family is compiled as it is. A later one takes what it has differently from
 // the first as arguments, and so do all that follow.
 ProgramCache::Wanted ProgramCache::wanted(const ir::UOp& ast) {
-  if (kernels_.count(ast)) return {ast, ast, {}};
+  if (kernels_.count(ast) || ast->op == ir::Op::CustomKernel) return {ast, ast, {}};
   std::vector<ir::UOp> constants = kernel::free_constants(ast, device_.target());
   if (constants.empty()) return {ast, ast, {}};
   const std::vector<bool> all(constants.size(), true);
@@ -255,6 +269,12 @@ void ProgramCache::compile_missing(std::span<const Wanted> kernels) {
   ir::UOpMap<bool> seen;
   for (const Wanted& w : kernels) {
     if (kernels_.count(w.ast) || !seen.emplace(w.ast, true).second) continue;
+    if (w.ast->op == ir::Op::CustomKernel) {  // its text is a program of its own
+      std::vector<Rendered> alone(1);
+      alone[0].ast = w.ast;
+      add(std::move(alone));
+      continue;
+    }
     fresh.push_back({.ast = w.ast, .opts = searched(w.searched)});
   }
   if (!fresh.empty()) add(std::move(fresh));

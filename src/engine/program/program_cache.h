@@ -27,7 +27,9 @@ struct LoadedKernel {
   uint64_t expected_ns = 0;              // of one launch at its largest
   uint64_t lower_ns = 0, render_ns = 0;  // what making it took the host
   kernel::BoundsReport bounds;
+  uint32_t alignment = 1;  // bytes that each argument's address has to be a multiple of
   std::unique_ptr<hcq::Program> program;
+  bool by_user() const { return ast->op == ir::Op::CustomKernel; }
   mutable bool dispatched = false;  // read and set through std::atomic_ref; see execute()
 };
 
@@ -44,6 +46,7 @@ struct Rendered {
   kernel::LinearKernel linear;
   render::Source source;
   uint64_t lower_ns = 0, render_ns = 0;
+  uint32_t alignment = 1;
 };
 
 class ProgramCache {

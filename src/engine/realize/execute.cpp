@@ -223,6 +223,46 @@ void execute_validated(std::span<const BoundCall> calls) {
   }
 }
 
+bool is_by_user(const BoundCall& c) {
+  auto* k = std::get_if<BoundKernel>(&c);
+  return k && k->kernel->by_user();
+}
+
+using Contents = std::vector<std::vector<std::byte>>;
+Contents contents_of_inputs(const BoundKernel& k) {
+  Contents out(k.buffers.size());
+  for (size_t i = 0; i < k.buffers.size(); i++) {
+    if (k.kernel->buffers[i].written) continue;
+    out[i].resize(k.buffers[i]->size_bytes());
+    k.buffers[i]->copyout(out[i].data());
+  }
+  return out;
+}
+
+// TUFF_CHECK_HAZARDS: what a user's kernel does to memory is known by its declaration alone. What
+// it is declared to read is compared with what it was.
+void run_watched(const BoundCall& call) {
+  const auto& k = std::get<BoundKernel>(call);
+  const Contents before = contents_of_inputs(k);
+  Device& device = device_of(call);
+  device.queue().wait(submit(device, {&call, 1}));
+  const Contents after = contents_of_inputs(k);
+  const size_t outputs = size_t(std::ranges::count_if(
+      k.kernel->buffers, [](const kernel::LinearKernel::Argument& a) { return a.written; }));
+  for (size_t i = outputs; i < before.size(); i++)
+    if (before[i] != after[i])
+      throw hcq::HazardFound(fmt::format(
+          "kernel {} on {} wrote to input {} (argument {}), which it is declared to read: what runs "
+          "before and after it does not wait for that. Declare it as an output, or write elsewhere",
+          k.kernel->name, device.name(), i - outputs, i));
+}
+
+void execute_around(std::span<const BoundCall> calls, size_t user) {
+  execute(calls.first(user));
+  run_watched(calls[user]);
+  execute(calls.subspan(user + 1));
+}
+
 }  // namespace
 
 Device& device_of(const BoundCall& call) {
@@ -264,6 +304,10 @@ hcq::CommandList record(Device& device, std::span<const BoundCall> calls) {
 
 void execute(std::span<const BoundCall> calls) {
   if (validating()) return execute_validated(calls);
+  if (hcq::checking_hazards()) {
+    const auto user = std::ranges::find_if(calls, is_by_user);
+    if (user != calls.end()) return execute_around(calls, size_t(user - calls.begin()));
+  }
   size_t begin = 0;
   while (begin < calls.size()) {
     if (const size_t files = file_copies(calls.subspan(begin))) {

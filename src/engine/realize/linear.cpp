@@ -77,6 +77,15 @@ class Binding {
   std::vector<Ref<Buffer>> buffers_;
 };
 
+// What users' kernels count on: memory of tuff's own and views of it have it.
+void require_alignment(const LoadedKernel& k, Buffer& b) {
+  if (k.alignment > 1 && b.span().address() % k.alignment != 0)
+    fail<Unsupported>(
+        "kernel {} reads vectors, whose memory has to begin at a multiple of {} bytes; a tensor "
+        "given to it does not: give it a clone()",
+        k.name, k.alignment);
+}
+
 BoundKernel bind_kernel(const sched::Call& c, const KernelUse& use, const Binding& b,
                         const VariableValues& values) {
   const LoadedKernel& k = *use.kernel;
@@ -87,6 +96,7 @@ BoundKernel bind_kernel(const sched::Call& c, const KernelUse& use, const Bindin
     const bool report = a.slot == k.bounds.slot;
     out.buffers.push_back(report ? bounds_report(k, Device::get(c.device))
                                  : b.at(c.args[size_t(a.slot)]));
+    require_alignment(k, *out.buffers.back());
   }
   bind_variables(out, values);
   return out;
@@ -124,7 +134,8 @@ std::shared_ptr<const CompiledLinear> compile_linear(
   out->kernels.resize(schedule->calls.size());
   std::map<std::string, std::vector<size_t>> by_device;
   for (size_t i = 0; i < schedule->calls.size(); i++) {
-    if (schedule->calls[i].kind == CallKind::Kernel)
+    const CallKind kind = schedule->calls[i].kind;
+    if (kind == CallKind::Kernel || kind == CallKind::Custom)
       by_device[schedule->calls[i].device].push_back(i);
   }
   for (const auto& [device, calls] : by_device) {

@@ -25,7 +25,11 @@ class VulkanProgram final : public hcq::Program {
  public:
   VulkanProgram(std::shared_ptr<Context> context, const render::Binary& binary, VkPipeline pipeline,
                 const KernelLayout& layout)
-      : Program(binary), context_(std::move(context)), pipeline_(pipeline), layout_(layout) {}
+      : Program(binary),
+        context_(std::move(context)),
+        pipeline_(pipeline),
+        layout_(layout),
+        by_user_(binary.by_user) {}
   ~VulkanProgram() override {
     context_->api.vkDestroyPipeline(context_->device, pipeline_, nullptr);
   }
@@ -33,11 +37,13 @@ class VulkanProgram final : public hcq::Program {
   VkPipelineLayout layout() const { return layout_.pipeline; }
   VkDescriptorSetLayout set_layout() const { return layout_.set; }
   const Context* context() const { return context_.get(); }
+  bool by_user() const { return by_user_; }  // see render::Binary
 
  private:
   std::shared_ptr<Context> context_;
   VkPipeline pipeline_;
   KernelLayout layout_;  // the Loader's
+  bool by_user_;
 };
 
 class Loader {

@@ -236,7 +236,8 @@ class Encoder {
       fail<InvalidArgument>("{}: kernel \"{}\" takes {} buffers and an argument block; {} given",
                             c_.name, program.name(), program.args().buffer_count, buffers.size());
     bindings_.clear();
-    for (const hcq::Span& span : buffers) add_binding(program, span);
+    for (const hcq::Span& span : buffers)
+      program.by_user() ? add_whole_binding(program, span) : add_binding(program, span);
     add_binding(program, args);
     VkDescriptorSetAllocateInfo allocate{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO};
     const VkDescriptorSetLayout layout = program.set_layout();
@@ -264,6 +265,18 @@ class Encoder {
                             c_.name, program.name(), span.size_bytes,
                             c_.facts.properties.limits.maxStorageBufferRange);
     bindings_.push_back({buffer_of(*span.block), begin, std::max<VkDeviceSize>(end - begin, 4)});
+  }
+
+  // A user's kernel knows of no block that says where in a binding its buffer begins.
+  void add_whole_binding(const VulkanProgram& program, const hcq::Span& span) {
+    const VkDeviceSize alignment = c_.facts.properties.limits.minStorageBufferOffsetAlignment;
+    if (span.offset % alignment != 0)
+      fail<Unsupported>(
+          "{}: kernel \"{}\" reads memory that begins at byte {} of its allocation; without buffer "
+          "device addresses this device binds multiples of {}: give it a clone()",
+          c_.name, program.name(), span.offset, alignment);
+    bindings_.push_back(
+        {buffer_of(*span.block), span.offset, std::max<VkDeviceSize>(span.size_bytes, 4)});
   }
 
   void dispatch_direct(const VulkanProgram& program, const std::array<uint32_t, 3>& groups) {
