@@ -246,26 +246,26 @@ UOp from_either_end(Exporter& e, const UOp& index, const Dim& n) {
   return at;
 }
 
-// Indices as they were given: outside of the axis there is no element, and a runtime says so.
-bool is_given(const UOp& index) {
+// An input of the model, whatever its dtype.
+bool is_input(const UOp& index) {
   const ir::Node* n = index.get();
   while (n->op == Op::Reshape || n->op == Op::Permute || n->op == Op::Expand ||
-         n->op == Op::Shrink || n->op == Op::Cast || n->op == Op::Contiguous)
+         n->op == Op::Shrink || n->op == Op::Cast)
     n = n->src(0).get();
-  if (n->op == Op::Buffer || n->op == Op::Iota) return true;
   if (n->op != Op::Detach || n->src_count != 1) return false;
   n = n->src(0).get();
   while (ir::is_movement(n->op)) n = n->src(0).get();
   return n->op == Op::Param;
 }
 
-// Index and value of a Gather. Where the index may be outside the value is 0 there.
+// Index and value of a Gather. Where the index may be outside the value is 0 there: a loss ignores
+// elements by that. Of rows that an input names, as an embedding's, a runtime says so instead.
 class Gathering {
  public:
-  Gathering(Exporter& e, const Pick& p) : e_(e), n_(p.shape[p.axis]) {
+  Gathering(Exporter& e, const Pick& p, bool of_rows) : e_(e), n_(p.shape[p.axis]) {
     const UOp given = from_either_end(e, p.index, n_);
     index_ = given ? given : p.index;
-    guarded_ = !given && !is_given(p.index);
+    guarded_ = !given && !(of_rows && is_input(p.index));
   }
   const UOp& index() const { return index_; }
 
@@ -307,7 +307,7 @@ class Gathering {
 // The index's axes take the place of the one that they stand for.
 Exporter::Plan gather(Exporter& e, const Pick& p, const IntVec& of_index, const IntVec& before,
                       const IntVec& after, const UOp& u) {
-  const Gathering g(e, p);
+  const Gathering g(e, p, true);
   const auto axis = int64_t(p.axis);
   const UOp x = with_axes(p.x, joined({before, {axis}, after}));
   const UOp index = with_axes(g.index(), of_index);
@@ -323,7 +323,7 @@ Exporter::Plan gather(Exporter& e, const Pick& p, const IntVec& of_index, const 
 // Element by element: (batch..., n) by (batch..., some).
 Exporter::Plan gather_elements(Exporter& e, const Pick& p, const IntVec& batch, const IntVec& more,
                                const UOp& u) {
-  const Gathering g(e, p);
+  const Gathering g(e, p, false);
   const UOp x = with_axes(p.x, joined({batch, {int64_t(p.axis)}}));
   Shape places = picked(p.shape, batch);
   places.push_back(count(p.shape, more));

@@ -284,6 +284,18 @@ TEST_F(OnnxSave, EmbeddingsAreGathered) {
   EXPECT_THAT(ops(), testing::ElementsAre("Gather"));
 }
 
+TEST_F(OnnxSave, TargetsThatALossIgnores) {
+  const auto loss = [](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{in[0].cross_entropy(in[1])};
+  };
+  const auto targets = [](const std::vector<int64_t>& t) {
+    return Tensor::from(t, {int64_t(t.size())});
+  };
+  round_trip(loss, {values({3, 4}), targets({1, -100, 3})},
+             {.dynamic = {{0, 0, "batch", 1, 9}, {1, 0, "batch", 1, 9}}},
+             {values({2, 4}, 3), targets({-100, 2})});
+}
+
 // ---- files
 
 TEST_F(OnnxSave, EqualFunctionsGiveEqualFiles) {

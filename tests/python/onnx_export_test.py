@@ -207,6 +207,14 @@ class Functions(ExportTest):
             tuff.onnx.export(f, x, self.path, dynamic={"x": {0: "n"}})
             self.check(f, (x,), (self.floats(2, 4, 5),))
 
+    def test_losses(self):
+        def loss(logits, target):
+            return logits.cross_entropy(target)
+        axes = {"logits": {0: "n"}, "target": {0: "n"}}
+        given = self.floats(3, 6), tuff.tensor(np.array([1, -100, 5]))
+        tuff.onnx.export(loss, given, self.path, dynamic=axes)
+        self.check(loss, given, (self.floats(2, 6), tuff.tensor(np.array([-100, 2]))))
+
     def test_of_integers(self):
         for dtype in (np.int32, np.int64, np.uint8, np.int8, np.uint32):
             x = tuff.tensor(self.random.integers(0, 60, (3, 4)).astype(dtype))
