@@ -51,6 +51,7 @@ class DigitsTrainer final : public Trainer {
   void run(TrainingObserver& observer);  // once
   // The model's answers to the test images; those not asked before an interrupt are left out.
   ConfusionTable test(TrainingObserver& observer) const;
+  const Classifier& model() const { return *model_; }
 
  private:
   DigitsTraining settings_;

@@ -1,5 +1,5 @@
-// ONNX models: loaded, described and run. Called by users, `tuff run` and `tuff inspect`. Builds
-// through Tensor alone; must never know of graphs or devices.
+// ONNX models: loaded, described and run, and functions of tensors written as such. Called by
+// users, `tuff run` and `tuff inspect`. Must never know of graphs or devices.
 #pragma once
 
 #include <map>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <tuff/jit.h>
+#include <tuff/module.h>
 #include <tuff/tensor.h>
 
 namespace tuff::onnx {
@@ -109,5 +110,33 @@ Model load(const std::string& path, const LoadOptions& options = {});
 
 /// Of any model, also of one that load() refuses.
 Description describe(const std::string& path);
+
+/// What save() is told beside a function and examples of its inputs.
+struct SaveOptions {
+  /// Of the model, in order; none: "x", or "x0", "x1" ..., and "y" likewise.
+  std::vector<std::string> input_names = {}, output_names = {};
+  /// Extents of the inputs that are a name in the model, of any number. The function sees them as a
+  /// Jit's function does: as symbolic Sizes with these bounds.
+  std::vector<DynamicAxis> dynamic = {};
+  /// What the model calls tensors that the function computes with: a module's state_dict(). Those
+  /// that are not listed are "constant", "constant_1" ...
+  nn::StateDict parameters = {};
+  /// From so many bytes of weights on they lie in a file of their own, PATH.data beside the model;
+  /// 0: always. At most 2^31, more than which no model's own file can have.
+  uint64_t external_from = uint64_t(1) << 30;
+};
+
+/// Writes a function of tensors as an ONNX model (operators of version 18), which other programs
+/// run: the function is called once, with tensors that have the dtypes and shapes of `inputs` and
+/// no values, and what it builds is translated. In evaluation mode, if its modules are. Equal
+/// functions give equal files. Products of matrices become MatMul or Einsum, convolutions Conv,
+/// indexing Gather; all else is element by element as tuff computes it.
+///
+/// InvalidArgument for names and axes that no input or output has, and where the function reads
+/// values of its inputs; Unsupported naming what it computes that a model cannot hold, and what to
+/// do: draws of random numbers, changes of tensors, loops over sequences, tensors on several
+/// devices, bitcasts. IoError as tuff::save(). Nothing is written then.
+void save(const std::string& path, const Jit::Function& function, const std::vector<Tensor>& inputs,
+          const SaveOptions& options = {});
 
 }  // namespace tuff::onnx

@@ -158,6 +158,31 @@ void bind_session(py::module_& m) {
       .def_property_readonly("stats", &Session::stats, "Of the graph used last.");
 }
 
+// The function that Python's export() made: of a list of tensors, a list of tensors.
+void bind_save(py::module_& m) {
+  m.def(
+      "_save",
+      [](const Path& path, const py::function& function, const std::vector<Tensor>& inputs,
+         std::vector<std::string> input_names, std::vector<std::string> output_names,
+         std::vector<DynamicAxis> dynamic, const py::dict& parameters, uint64_t external_from) {
+        const auto run = [&](const std::vector<Tensor>& given) {
+          const py::tuple arguments = py::make_tuple(given);
+          const auto results =
+              py::reinterpret_steal<py::object>(call_python(function.ptr(), arguments.ptr()));
+          if (!results) throw py::error_already_set();
+          return results.cast<std::vector<Tensor>>();
+        };
+        onnx::save(path.string(), run, inputs,
+                   {.input_names = std::move(input_names),
+                    .output_names = std::move(output_names),
+                    .dynamic = std::move(dynamic),
+                    .parameters = state_from(parameters),
+                    .external_from = external_from});
+      },
+      arg("path"), arg("function"), arg("inputs"), arg("input_names"), arg("output_names"),
+      arg("dynamic"), arg("parameters"), arg("external_from"));
+}
+
 }  // namespace
 
 void bind_onnx(py::module_& parent) {
@@ -179,6 +204,7 @@ void bind_onnx(py::module_& parent) {
       .def_property_readonly("parameters", &parameters_of,
                              "The initializers by name; what is assigned to one is used.");
   bind_session(m);
+  bind_save(m);
   m.def(
       "load",
       [](const Path& path, const std::string& device) {

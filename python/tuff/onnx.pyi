@@ -1,5 +1,6 @@
 """Types of tuff.onnx."""
 import os
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from . import DType, JitStats, Tensor
@@ -68,3 +69,8 @@ class Session:
 
 def load(path: str | os.PathLike[str], device: str = '') -> Model: ...
 def describe(path: str | os.PathLike[str]) -> Description: ...
+def export(function: Callable[..., Any], inputs: Tensor | Sequence[Tensor], path: str | os.PathLike[str], *,
+           input_names: Sequence[str] | None = None, output_names: Sequence[str] | None = None,
+           dynamic: Mapping[str, Mapping[int, str]] | None = None,
+           bounds: Mapping[str, tuple[int, int]] | None = None, parameters: Mapping[str, Tensor] | None = None,
+           external_from: int = ...) -> None: ...

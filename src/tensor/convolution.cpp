@@ -31,9 +31,10 @@ Sizes joined(std::initializer_list<Sizes> parts) {
   return out;
 }
 
-// The sums of products of an image, padded, with weight (O, C/groups, kernel).
-Tensor correlated(const char* what, const Tensor& x, const Tensor& weight, const Windows& w,
-                  int64_t groups) {
+}  // namespace
+
+Tensor detail::correlated(const char* what, const Tensor& x, const Tensor& weight,
+                          const Windows& w, int64_t groups) {
   const int64_t axes = int64_t(w.axes());
   const Size n = x.size(0);
   const int64_t o = weight.size(0), cg = weight.size(1), og = o / groups;
@@ -48,6 +49,8 @@ Tensor correlated(const char* what, const Tensor& x, const Tensor& weight, const
   const Tensor ker = weight.reshape(joined({{1, groups, og, cg}, kernel, ones}));
   return detail::own_sum(what, products(what, in, ker), summed).reshape(joined({{n, o}, out}));
 }
+
+namespace {
 
 void require_operands(const char* what, const Tensor& x, const Tensor& weight, size_t axes) {
   if (x.dim() != int64_t(axes) + 2 || weight.dim() != int64_t(axes) + 2)
@@ -101,7 +104,7 @@ Tensor convolution(const Convolution& c, const Tensor& image, const Tensor& kern
   const DType t = promote(given.dtype(), weight.dtype()), wide = accumulator(t);
   const Tensor x = detail::padded(given.cast(wide), detail::sides_of(c.function, padding, w));
   detail::require_windows(c.function, x.sizes(), w);
-  const Tensor sum = correlated(c.function, x, weight.cast(wide), w, groups);
+  const Tensor sum = detail::correlated(c.function, x, weight.cast(wide), w, groups);
   return with_bias(is_float(t) ? sum.cast(t) : sum, detail::factor(bias));
 }
 
@@ -152,7 +155,7 @@ Tensor transposed(const Convolution& c, const Tensor& image, const Tensor& kerne
   const Tensor x = given.cast(wide), ker = weight.cast(wide);
   const Sizes sizes = joined({{x.size(0), o}, grown(c, x, w, padding, output_padding)});
   const Tensor y = detail::adjoint(sizes, x, [&](const Tensor& image) {
-    const Tensor out = correlated(c.function, detail::padded(image, sides), ker, w, groups);
+    const Tensor out = detail::correlated(c.function, detail::padded(image, sides), ker, w, groups);
     std::vector<std::pair<Size, Size>> part;  // an output_padding may make room for more windows
     for (const Size& s : x.sizes()) part.emplace_back(0, s);
     return out.shrink(part);

@@ -42,4 +42,9 @@ Tensor windows_of_axis(const Tensor& x, int64_t d, int64_t k, int64_t stride, in
 // Along the last axes: (..., H, W) -> (..., OH, OW, KH, KW).
 Tensor windows_of_axes(const Tensor& x, const Windows& w);
 
+
+// The sums of products of an image, padded, with weight (O, C/groups, kernel): (N, O, windows...).
+Tensor correlated(const char* what, const Tensor& x, const Tensor& weight, const Windows& w,
+                  int64_t groups);
+
 }  // namespace tuff::detail

@@ -1,0 +1,156 @@
+// What is told by its name or its form, so that a file says Softmax and Relu where the function
+// did: closed forms by their rule, others by building them again, for equal graphs are the same
+// nodes.
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "ir/gradient.h"
+#include "ir/variants.h"
+#include "onnx/exporter.h"
+#include "tensor/impl.h"
+
+namespace tuff::onnx {
+namespace {
+
+using ir::Op;
+using ir::UOp;
+using Given = std::span<const Exported>;
+
+Tensor wrapped(const UOp& u) { return detail::wrap(u, ir::device_of(u)); }
+
+// ---- closed forms
+
+Exported like(Exporter& e, DType t, double v) { return e.number(Scalar::of_double(t, v)); }
+
+Exported gelu(Exporter& e, DType t, const Exported& x) {
+  const Exported inner = e.elementwise("Mul", {x, like(e, t, std::numbers::sqrt2 / 2)});
+  const Exported sum =
+      e.elementwise("Add", {e.elementwise("Erf", {inner}), like(e, t, 1)});
+  return e.elementwise("Mul", {e.elementwise("Mul", {x, like(e, t, 0.5)}), sum});
+}
+
+std::optional<Exporter::Plan> closed_form(Exporter& e, const UOp& u) {
+  if (u->op != Op::Detach || u->src_count < 2) return std::nullopt;
+  const auto* rule = std::get_if<const ir::GradientRule*>(&u->arg);
+  if (!rule || !*rule) return std::nullopt;
+  const std::string_view name = (*rule)->name;
+  const UOp x = u->src(1);
+  const auto of = [&](auto make) {
+    const auto t = u->dtype;
+    return Exporter::Plan{{x}, [&e, t, make](Given from) { return make(e, t, from[0]); }};
+  };
+  if (name == "sigmoid")
+    return of([](Exporter& e, DType, const Exported& x) { return e.elementwise("Sigmoid", {x}); });
+  if (name == "tanh")
+    return of([](Exporter& e, DType, const Exported& x) { return e.elementwise("Tanh", {x}); });
+  if (name == "erf")
+    return of([](Exporter& e, DType, const Exported& x) { return e.elementwise("Erf", {x}); });
+  if (name == "silu")
+    return of([](Exporter& e, DType, const Exported& x) {
+      return e.elementwise("Mul", {x, e.elementwise("Sigmoid", {x})});
+    });
+  if (name == "gelu") return of(gelu);
+  return std::nullopt;
+}
+
+// ---- functions of one tensor
+
+struct Function {
+  const char* op;
+  Tensor (*of)(const Tensor& x);
+};
+constexpr Function kFunctions[] = {
+    {"Relu", [](const Tensor& x) { return x.relu(); }},
+    {"Abs", [](const Tensor& x) { return x.abs(); }},
+    {"Abs", [](const Tensor& x) { return detail::magnitude(x); }},
+    {"Floor", [](const Tensor& x) { return x.floor(); }},
+    {"Ceil", [](const Tensor& x) { return x.ceil(); }},
+    {"Round", [](const Tensor& x) { return x.round(); }},
+};
+constexpr size_t kMostCandidates = 48;
+
+// Nodes of the same shape and dtype a few steps below.
+std::vector<UOp> arguments_below(const UOp& u) {
+  std::vector<UOp> out{u};
+  for (size_t i = 0; i < out.size() && out.size() < kMostCandidates; i++) {
+    for (const UOp& s : out[i]->src())
+      if (s->shape == u->shape && std::ranges::find(out, s) == out.end()) out.push_back(s);
+  }
+  std::erase_if(out, [&](const UOp& s) { return s == u || s->dtype != u->dtype; });
+  return out;
+}
+
+std::optional<Exporter::Plan> function(Exporter& e, const UOp& u) {
+  if (u->op != Op::Where || !is_float(u->dtype) || u->shape.empty()) return std::nullopt;
+  for (const UOp& x : arguments_below(u)) {
+    for (const Function& f : kFunctions) {
+      if (!e.is(f.of(wrapped(x)), u)) continue;
+      return Exporter::Plan{{x}, [&e, op = f.op](Given from) { return e.elementwise(op, from); }};
+    }
+  }
+  return std::nullopt;
+}
+
+// ---- softmax: e / sum(e) of e = exp(x - max(x))
+
+std::optional<Exporter::Plan> softmax(Exporter& e, const UOp& u) {
+  if (u->op != Op::Mul || (u->dtype != DType::F32 && u->dtype != DType::F64)) return std::nullopt;
+  const UOp over = narrow(u->src(1));
+  if (over->op != Op::Recip || u->src(0)->op != Op::Exp2) return std::nullopt;
+  const UOp sum = over->src(0);
+  if (sum->op != Op::Reduce || sum->get<ir::ReduceArg>().axes.size() != 1) return std::nullopt;
+  UOp off = u->src(0)->src(0);
+  if (off->op == Op::Mul) off = off->src(0);
+  if (off->op != Op::Sub) return std::nullopt;
+  const UOp x = off->src(0);
+  const int64_t axis = sum->get<ir::ReduceArg>().axes[0];
+  if (!e.is(wrapped(x).softmax(axis), u)) return std::nullopt;
+  return Exporter::Plan{{x}, [&e, x, axis](Given from) {
+                          return Exported{e.node("Softmax", {e.exact(from[0], x->shape)},
+                                                 {attribute("axis", axis)}),
+                                          x->shape, x->shape};
+                        }};
+}
+
+// ---- logarithms and exponentials: to base 2 here, to base e there
+
+bool is_about(const UOp& u, double v) {
+  const Scalar* s = constant_of(u.get());
+  return s && is_float(s->dtype) && s->as_double() == Scalar::of_double(s->dtype, v).as_double();
+}
+
+std::optional<Exporter::Plan> natural(Exporter& e, const UOp& u) {
+  const auto named = [&](const UOp& x, const char* op) {
+    return Exporter::Plan{{x}, [&e, op](Given from) { return e.elementwise(op, from); }};
+  };
+  if (u->op == Op::Mul && u->src(0)->op == Op::Log2 && is_about(u->src(1), std::numbers::ln2))
+    return named(u->src(0)->src(0), "Log");
+  const bool base_2 = u->op == Op::Exp2 && u->arg != ir::Arg(ir::kNaturalBase);
+  if (base_2 && u->src(0)->op == Op::Mul && is_about(u->src(0)->src(1), std::numbers::log2e))
+    return named(u->src(0)->src(0), "Exp");
+  return std::nullopt;
+}
+
+// Memory in the shape that it is seen in.
+std::optional<Exporter::Plan> memory(Exporter& e, const UOp& u) {
+  if (u->op != Op::Reshape || u->src(0)->op != Op::Buffer || ir::is_symbolic(u->shape))
+    return std::nullopt;
+  return Exporter::Plan{{}, [&e, u](Given) { return e.memory(*u->src(0), u->shape); }};
+}
+
+}  // namespace
+
+std::optional<Exporter::Plan> function_plan(Exporter& e, const UOp& u) {
+  for (const auto pattern : {memory, closed_form, softmax, natural, function})
+    if (auto found = pattern(e, u)) return found;
+  return std::nullopt;
+}
+
+std::optional<Exporter::Plan> pattern_plan(Exporter& e, const UOp& u) {
+  for (const auto pattern : {function_plan, window_plan, pick_plan, product_plan})
+    if (auto found = pattern(e, u)) return found;
+  return std::nullopt;
+}
+
+}  // namespace tuff::onnx
