@@ -380,6 +380,8 @@ constexpr OpTable<Row> kRows{{
     {Op::Scatter, {scatter}},
     {Op::Loop, {nullptr, "loops over sequences (scan(), RNN, LSTM, GRU) are not written: export "
                          "the function of one step"}},
+    {Op::CustomKernel, {nullptr, "it is a kernel that a user wrote, which an ONNX model cannot "
+                                 "hold: export the same of functions of tensors"}},
     {Op::Shards, {nullptr, "it lies on several devices: move the parameters to one by to()"}},
 }};
 static_assert(kRows.covers([](Op op) {
