@@ -522,6 +522,37 @@ TEST(Opt, StagedTilesKeepTheMeaning) {
   }
 }
 
+// Each channel by itself: both axes of the tile are the image's, none is the weights' alone.
+UOp depthwise_ast(int64_t channels, int64_t height, int64_t width, int64_t window) {
+  AstBuilder b;
+  const UOp c = b.loop(channels), y = b.loop(height), x = b.loop(width);
+  const UOp dy = b.fold(window), dx = b.fold(window);
+  const UOp iy = y + dy - window / 2, ix = x + dx - window / 2;
+  const UOp gate = logical_and(logical_and(ge(iy, index_const(0)), lt(iy, index_const(height))),
+                               logical_and(ge(ix, index_const(0)), lt(ix, index_const(width))));
+  const int64_t count = channels * height * width;
+  const UOp image = load(1, count, (c * height + iy) * width + ix, DType::F32, gate);
+  const UOp weight = load(2, channels * window * window, (c * window + dy) * window + dx);
+  const UOp sum = reduce_over(Op::Add, image * weight, {dy, dx});
+  return kernel_of({store(0, count, (c * height + y) * width + x, sum, {c, y, x})});
+}
+
+TEST(Opt, TilesWhoseAxesReadTheSameAreSharedOut) {
+  for (const char* name : {"spirv-generic", "spirv-lavapipe"}) {
+    Target gpu = builtin_target(name);
+    gpu.has_fast_shared = true;
+    for (const int64_t channels : {1, 16, 240}) {
+      for (const int64_t window : {3, 5}) {
+        for (const auto& [height, width] : {std::pair(12, 16), {12, 32}, {24, 16}, {24, 32}, {7, 9}}) {
+          const UOp ast = depthwise_ast(channels, height, width, window);
+          const LinearKernel k = lower(ast, gpu);
+          if (channels == 16) expect_same(ast, k, 1e-5, k.opts);
+        }
+      }
+    }
+  }
+}
+
 // Its columns are channels, which are no neighbours in the result; the weights are copied once for
 // all the pixels of a launch group.
 TEST(Opt, ConvolutionsPackTheirWeightsForManyPixels) {

@@ -185,11 +185,12 @@ class GpuProduct : Chooser {
       return n;
     }
   };
-  Side side_of(int a, int64_t lanes) const {
+  Side side_of(int a, int64_t lanes, int across) const {
     Side s{{{a, lanes}}};
     std::vector<int> others;
     for (const int b : reused_axes()) {
-      if (b != a && axis(b).product_reads == axis(a).product_reads) others.push_back(b);
+      if (b != a && b != across && axis(b).product_reads == axis(a).product_reads)
+        others.push_back(b);
     }
     // Neighbours in memory belong to neighbouring invocations.
     std::ranges::stable_sort(others, std::greater(),
@@ -233,7 +234,8 @@ class GpuProduct : Chooser {
     };
     int64_t most = kMost;
     while (most > 32 && !fits(most)) most /= 2;
-    Side x = side_of(tile.column, tile.columns), y = side_of(tile.row, tile.rows);
+    Side x = side_of(tile.column, tile.columns, tile.row);
+    Side y = side_of(tile.row, tile.rows, tile.column);
     while (shares_ * x.invocations() * y.invocations() < most) {
       const bool wider = x.invocations() * tile.columns <= y.invocations() * tile.rows;
       if (!grow(wider ? x : y, wider ? 0 : 1, staged) &&
