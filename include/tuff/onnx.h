@@ -83,8 +83,9 @@ struct SessionOptions {
 
 /// A model whose calls are replayed: of inputs of the same shapes and dtypes the first call runs
 /// it, the second captures, later ones patch addresses and submit, without the host's work on the
-/// graph. Where values of inputs decide shapes or branches nothing can be captured, and each call
-/// runs the model. Calls from several threads wait for each other.
+/// graph. Where integers of a short input (a shape, a rate, a switch) decide shapes or branches
+/// there is a graph for each of their values; where others do nothing can be captured, and each
+/// call runs the model. Calls from several threads wait for each other.
 class Session {
  public:
   /// InvalidArgument: a dynamic extent that no input has, or bounds that are none.

@@ -1,7 +1,10 @@
-// Session: a Jit for each set of shapes that a model is called with.
+// Session: a Jit for each set of shapes that a model is called with, and of what decides them.
 #include <algorithm>
 #include <list>
+#include <map>
 #include <mutex>
+#include <optional>
+#include <set>
 
 #include <fmt/ranges.h>
 
@@ -13,10 +16,10 @@
 namespace tuff::onnx {
 namespace {
 
-std::vector<std::string> names_of(const Values& values) {
-  std::vector<std::string> out;
-  for (const auto& [name, tensor] : values) out.push_back(name);
-  return out;
+constexpr int64_t kMostDeciding = 16;  // elements: shapes, axes, rates, lengths, switches
+
+bool may_decide(const Tensor& t) {
+  return !is_float(t.dtype()) && int64_t(t.numel()) <= kMostDeciding;
 }
 
 // The extents that vary, of inputs in the order of their names.
@@ -78,6 +81,26 @@ std::string signature(const std::vector<std::string>& names, const std::vector<T
   return out;
 }
 
+// What an input holds. Made a tensor inside of the function that is captured: values of memory that
+// was there before cannot be read there.
+struct Contents {
+  explicit Contents(const Tensor& t)
+      : sizes(t.sizes()),
+        options{.dtype = t.dtype(), .device = t.device()},
+        bytes(size_t(int64_t(t.numel())) * size_bytes(t.dtype())) {
+    t.copy_to(bytes.data(), bytes.size());
+  }
+  Tensor tensor() const { return Tensor::from_bytes(bytes.data(), sizes, options); }
+  std::string text() const {
+    return fmt::format("{} ({}) {:02x}", name(options.dtype), fmt::join(sizes, ","),
+                       fmt::join(bytes, ""));
+  }
+
+  std::vector<int64_t> sizes;
+  TensorOptions options;
+  std::vector<uint8_t> bytes;
+};
+
 }  // namespace
 
 struct Session::State {
@@ -87,6 +110,15 @@ struct Session::State {
     std::unique_ptr<Jit> jit;
     std::string why_not;
     std::vector<Tensor> parameters;  // that it reads
+  };
+
+  // What a call gives its graph, by the inputs' names.
+  struct Arguments {
+    std::vector<std::string> names;
+    std::vector<Tensor> tensors;
+    std::map<std::string, Contents> fixed;
+    std::vector<DynamicAxis> dynamic;
+    std::string signature;
   };
 
   State(Model m, SessionOptions o) : model(std::move(m)), options(std::move(o)) {
@@ -105,27 +137,41 @@ struct Session::State {
     return out;
   }
 
-  Graph fresh(const std::string& signature, const std::vector<std::string>& names,
-              std::vector<DynamicAxis> dynamic) const {
-    auto run = [this, names](const std::vector<Tensor>& tensors) {
+  // Of all inputs but those that are `fixed`, which a graph holds as the numbers that they are.
+  Arguments arguments_of(const Values& inputs, bool by_value) const {
+    Arguments a;
+    std::string fixed;
+    for (const auto& [name, t] : inputs) {
+      if (by_value && may_decide(t)) {
+        fixed += name + " " + a.fixed.emplace(name, t).first->second.text() + "\n";
+      } else {
+        a.names.push_back(name);
+        a.tensors.push_back(t);
+      }
+    }
+    a.dynamic = dynamic_axes(model.description(), options, a.names);
+    a.signature = signature(a.names, a.tensors, a.dynamic) + fixed;
+    return a;
+  }
+
+  Graph fresh(const Arguments& a) const {
+    auto run = [this, names = a.names, fixed = a.fixed](const std::vector<Tensor>& tensors) {
       Values inputs;
+      for (const auto& [name, contents] : fixed) inputs.emplace(name, contents.tensor());
       for (size_t i = 0; i < names.size(); i++) inputs.emplace(names[i], tensors[i]);
       return outputs(model(inputs));
     };
-    return {signature, std::make_unique<Jit>(run, JitOptions{std::move(dynamic)}), "", {}};
+    return {a.signature, std::make_unique<Jit>(run, JitOptions{a.dynamic}), "", {}};
   }
 
   // The one of these inputs, first of all from now on.
-  Graph& graph_of(const std::vector<std::string>& names, const std::vector<Tensor>& tensors) {
-    std::vector<DynamicAxis> dynamic = dynamic_axes(model.description(), options, names);
-    const std::string wanted = signature(names, tensors, dynamic);
+  Graph& graph_of(const Arguments& a) {
     const auto found = std::find_if(graphs.begin(), graphs.end(),
-                                    [&](const Graph& g) { return g.signature == wanted; });
-    if (found != graphs.end()) {
+                                    [&](const Graph& g) { return g.signature == a.signature; });
+    if (found != graphs.end())
       graphs.splice(graphs.begin(), graphs, found);
-    } else {
-      graphs.push_front(fresh(wanted, names, std::move(dynamic)));
-    }
+    else
+      graphs.push_front(fresh(a));
     return graphs.front();
   }
 
@@ -145,6 +191,34 @@ struct Session::State {
     return out;
   }
 
+  // Nothing where there is no graph; `why` tells.
+  std::optional<Values> by_graph(const Arguments& a, std::string& why) {
+    Graph& graph = graph_of(a);
+    why = graph.why_not;
+    if (!why.empty()) return std::nullopt;
+    try {
+      Values out = named(call(graph, a.tensors));
+      keep();
+      return out;
+    } catch (const Error& e) {
+      if (graph.jit->captured()) throw;
+      why = e.what();
+      return std::nullopt;
+    }
+  }
+
+  // As by_graph(), where the shapes' graph is none: perhaps short integers decide what runs. Then
+  // there is a graph for each of their values.
+  std::optional<Values> by_values(const std::string& shapes, const Values& inputs,
+                                  std::string& why) {
+    if (decided_by_values.contains(shapes)) return std::nullopt;
+    const Arguments a = arguments_of(inputs, true);
+    if (a.fixed.empty() || a.tensors.empty()) return std::nullopt;
+    graphs.pop_front();
+    decided_by_values.insert(shapes);
+    return by_graph(a, why);
+  }
+
   Values run(const Values& inputs) const {
     Values out = model(inputs);
     Tensor::realize(outputs(out));
@@ -155,6 +229,7 @@ struct Session::State {
   const SessionOptions options;
   std::mutex mutex;
   std::list<Graph> graphs;  // the last used first
+  std::set<std::string> decided_by_values;  // signatures of shapes, not all of whose inputs vary
 };
 
 Session::Session(Model model, SessionOptions options)
@@ -166,30 +241,29 @@ const Model& Session::model() const { return state_->model; }
 Values Session::operator()(const Values& inputs) {
   State& s = *state_;
   const std::lock_guard lock(s.mutex);
+  Values there;
   std::vector<Tensor> tensors;
   for (const auto& [name, tensor] : inputs) {
     if (!tensor.defined()) return s.run(inputs);  // which says so
     tensors.push_back(s.model.device().empty() ? tensor : tensor.to(s.model.device()));
+    there.emplace(name, tensors.back());
   }
   Tensor::realize(tensors);
-  State::Graph& graph = s.graph_of(names_of(inputs), tensors);
-  if (!graph.why_not.empty()) return s.run(inputs);
-  std::string why_not;
-  try {
-    Values out = s.named(s.call(graph, tensors));
-    s.keep();
-    return out;
-  } catch (const Error& e) {
-    if (graph.jit->captured()) throw;
-    why_not = e.what();
-  }
+  State::Arguments a = s.arguments_of(there, false);
+  const std::string shapes = a.signature;
+  const bool known = s.decided_by_values.contains(shapes);
+  if (known) a = s.arguments_of(there, true);
+  std::string why;
+  if (auto out = s.by_graph(a, why)) return *std::move(out);
+  if (auto out = s.by_values(shapes, there, why)) return *std::move(out);
   try {
     Values out = s.run(inputs);
-    graph.why_not = why_not;  // not the inputs' fault
+    s.graphs.front().why_not = why;  // not the inputs' fault
     s.keep();
     return out;
   } catch (...) {
     s.graphs.pop_front();
+    if (!known) s.decided_by_values.erase(shapes);
     throw;
   }
 }

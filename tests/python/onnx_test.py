@@ -6,7 +6,7 @@ import unittest
 import numpy as np
 
 import tuff
-from onnx_writer import B, FLOAT, W, message, model, node, perceptron, tensor, value
+from onnx_writer import B, FLOAT, INT64, W, message, model, node, perceptron, tensor, value
 
 
 class OnnxTest(unittest.TestCase):
@@ -130,6 +130,24 @@ class Sessions(OnnxTest):
         for k in range(4):
             m.parameters["b"].assign(tuff.tensor(np.array([k, -k], np.float32), device="CPU"))
             np.testing.assert_allclose(session(x=x)["sum"].numpy(), x @ W + [k, -k], rtol=1e-6)
+
+    def test_short_integers_may_decide_what_runs(self):
+        session = tuff.onnx.Session(self.load(model([node("Reshape", ["x", "shape"], ["y"])],
+                                                    [value("x", FLOAT, None), value("shape", INT64, [2])],
+                                                    [value("y", FLOAT, None)])))
+        for i in range(6):
+            x = np.arange(i, i + 6, dtype=np.float32)
+            for shape in ([2, 3], [6, 1]):
+                y = session(x=x, shape=np.array(shape, np.int64))["y"]
+                np.testing.assert_array_equal(y.numpy(), x.reshape(shape))
+        self.assertEqual((session.why_not_captured, session.stats.replays), ("", 4))
+        kept = tuff.tensor(np.array([3, 2], np.int64), device="CPU")
+        for shape in ([3, 2], [1, 6], [3, 2]):  # what it holds at the call counts
+            kept.assign(tuff.tensor(np.array(shape, np.int64), device="CPU"))
+            self.assertEqual(session(x=x, shape=kept)["y"].shape, tuple(shape))
+        with self.assertRaises(tuff.Error):
+            session(x=x, shape=np.array([4, 2], np.int64))
+        np.testing.assert_array_equal(session(x=x, shape=np.array([2, 3], np.int64))["y"].numpy(), x.reshape(2, 3))
 
     def test_what_cannot_be_captured(self):
         session = tuff.onnx.Session(self.load(model([node("NonZero", ["x"], ["y"])], [value("x", FLOAT, None)],
