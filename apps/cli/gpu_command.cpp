@@ -8,6 +8,7 @@
 #include "bench/train_bench.h"
 #include "cli/command.h"
 #include "cli/gpu_shader.h"
+#include "cli/onnx_inputs.h"
 #include "cli/terminal.h"
 #include "emu/profile_json.h"
 #include "gpu/emulated_run.h"
@@ -182,6 +183,20 @@ int run_spirv(const GpuOptions& o, const ShaderOptions& shader) {
   return print_report(o, name, {{{name, {run.profile}, run.wrong.empty()}}, run.wrong});
 }
 
+// A model on its inputs, as `tuff run`: kernel by kernel against the CPU.
+int run_model(const GpuOptions& o, const std::vector<std::string>& given) {
+  gpu::emulate(o.emulation);
+  const onnx::Model model = onnx::load(o.model, {.device = gpu::kDevice});
+  const onnx::Values inputs = read_onnx_inputs(given, model);
+  for (const auto& [name, x] : inputs) Tensor(x).realize();
+  const gpu::RunReport report = gpu::run_function([&] {
+    std::vector<Tensor> out;
+    for (auto& [name, y] : model(inputs)) out.push_back(y);
+    return out;
+  });
+  return print_report(o, std::filesystem::path(o.model).filename().string(), report);
+}
+
 void add_profile_options(CLI::App& c, GpuOptions& o) {
   c.add_option("--chip", o.emulation.chip,
                "Whose units, clocks and caches time it: 7900xtx, 780m, ...")
@@ -198,18 +213,30 @@ void add_emulation_options(CLI::App& c, GpuOptions& o) {
   add_profile_options(c, o);
 }
 
-void add_shader(CLI::App& gpu, Action& chosen) {
+// What is given as a file: a model, or a shader.
+void add_files(CLI::App& gpu, Action& chosen) {
   auto o = std::make_shared<GpuOptions>();
   auto shader = std::make_shared<ShaderOptions>();
+  auto inputs = std::make_shared<std::vector<std::string>>();
+  gpu.add_option("model", o->model, "An ONNX model, which is run once on its inputs")
+      ->check([](const std::string& path) {
+        return std::filesystem::exists(path)
+                   ? std::string()
+                   : fmt::format("{} is neither a workload nor a file", path);
+      })
+      ->type_name("MODEL.onnx");
+  add_onnx_inputs_option(gpu, *inputs);
   add_shader_options(gpu, *shader);
   add_profile_options(gpu, *o);
-  gpu.callback([o, shader, &gpu, &chosen] {
-    const bool has_workload = !gpu.get_subcommands().empty(), has_shader = !shader->file.empty();
-    if (has_workload && !has_shader) return;
-    chosen = [o, shader, has_workload] {
-      if (has_workload) throw UsageError("--spirv takes the place of a workload");
-      if (shader->file.empty()) throw UsageError("a workload or --spirv is wanted");
-      return run_spirv(*o, *shader);
+  gpu.callback([o, shader, inputs, &gpu, &chosen] {
+    const bool has_workload = !gpu.get_subcommands().empty();
+    const int given = has_workload + !shader->file.empty() + !o->model.empty();
+    if (given == 1 && has_workload) return;
+    chosen = [o, shader, inputs, given] {
+      if (given != 1)
+        throw UsageError(given ? "a workload, a model and --spirv take each other's place"
+                               : "a workload, a model or --spirv is wanted");
+      return shader->file.empty() ? run_model(*o, *inputs) : run_spirv(*o, *shader);
     };
   });
 }
@@ -256,11 +283,12 @@ void add_gpu_command(CLI::App& app, Action& chosen) {
       "Examples:\n"
       "  tuff gpu gemv --sizes 4096x4096 --dtype f16\n"
       "  tuff gpu train gpt --chip 780m --json\n"
+      "  tuff gpu model.onnx --input x=1x3x32x32\n"
       "  tuff gpu --spirv add.spv --groups 64,1,1 --push 4096 --constant 0=64 \\\n"
       "    --buffer 0:0=16384:random-f32 --buffer 0:1=16384 --out 0:1=sums.bin");
   for (const bench::KernelRow& row : bench::kernel_rows()) add_row(*gpu, row, chosen);
   add_training(*gpu, chosen);
-  add_shader(*gpu, chosen);
+  add_files(*gpu, chosen);
 }
 
 }  // namespace tuff::cli

@@ -1,4 +1,4 @@
-// `tuff run MODEL.onnx`: a model on inputs from files; its outputs in files, and what they are.
+// `tuff run MODEL.onnx`: a model on its inputs; its outputs in files, and what they are.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -14,10 +14,10 @@
 #include <tuff/onnx.h>
 #include "base/check.h"
 #include "base/json.h"
-#include "base/nearest.h"
 #include "base/os.h"
 #include "bench/median.h"
 #include "cli/command.h"
+#include "cli/onnx_inputs.h"
 #include "cli/terminal.h"
 #include "engine/device.h"
 
@@ -30,49 +30,6 @@ struct RunOptions {
   uint32_t repeat = 1;
   bool json = false;
 };
-
-std::vector<std::string> names_of(const std::vector<onnx::ValueInfo>& values) {
-  std::vector<std::string> out;
-  for (const onnx::ValueInfo& v : values) out.push_back(v.name);
-  return out;
-}
-
-// The input that NAME=FILE begins with; names may hold '=' themselves.
-const std::string& input_named(const std::string& text, const std::vector<std::string>& names) {
-  const std::string* found = nullptr;
-  for (const std::string& n : names)
-    if (text.starts_with(n + "=") && (!found || n.size() > found->size())) found = &n;
-  if (found) return *found;
-  const size_t end = text.find('=');
-  if (end == std::string::npos)
-    throw UsageError(fmt::format("--input {}: NAME=FILE belongs there", text));
-  const std::string name = text.substr(0, end);
-  throw UsageError(fmt::format("--input {}: the model has no input '{}'; it has {}{}", text, name,
-                               fmt::join(names, ", "), did_you_mean(name, names)));
-}
-
-Tensor tensor_in(const std::string& path, const std::string& device) {
-  const TensorDict file = load(path, {.device = device});
-  if (file.size() != 1)
-    fail<InvalidArgument>("{}: an input is a file of one tensor, this has {}", path, file.size());
-  return file.at(file.names()[0]);
-}
-
-onnx::Values read_inputs(const RunOptions& o, const onnx::Description& d) {
-  const std::vector<std::string> names = names_of(d.inputs);
-  onnx::Values out;
-  for (const std::string& text : o.inputs) {
-    const std::string& name = input_named(text, names);
-    if (out.contains(name)) throw UsageError(fmt::format("--input {}: given twice", name));
-    out.emplace(name, tensor_in(text.substr(name.size() + 1), o.device));
-  }
-  for (const onnx::ValueInfo& v : d.inputs)
-    if (!out.contains(v.name))
-      throw UsageError(
-          fmt::format("--input {}=FILE is missing: {}{}", v.name, v.type,
-                      v.has_rank ? fmt::format(" ({})", fmt::join(v.shape, ", ")) : std::string()));
-  return out;
-}
 
 // A plain name of a file that no other output has.
 std::string file_name(const std::string& name, std::unordered_set<std::string>& taken) {
@@ -195,7 +152,7 @@ int run(RunOptions o) {
   o.device = engine::canonical_device(o.device);
   onnx::Session session(onnx::load(o.model, {.device = o.device}));
   const onnx::Description& description = session.model().description();
-  const onnx::Values inputs = read_inputs(o, description);
+  const onnx::Values inputs = read_onnx_inputs(o.inputs, session.model());
   std::vector<double> ms;
   onnx::Values outputs = timed(o, session, inputs, ms);
   const double first_ms = std::exchange(ms, {})[0];
@@ -212,14 +169,11 @@ int run(RunOptions o) {
 void add_run_command(CLI::App& app, Action& chosen) {
   CLI::App* c = app.add_subcommand(
       "run",
-      "Runs an ONNX model on inputs from files; prints shape, dtype, least, mean and largest "
+      "Runs an ONNX model on inputs from files or made up; prints shape, dtype, least, mean and largest "
       "element of every output, and the time; `tuff inspect` lists what it takes");
   auto o = std::make_shared<RunOptions>();
   c->add_option("model", o->model, "The model")->required()->type_name("MODEL.onnx");
-  c->add_option("--input", o->inputs,
-                "A file of one tensor, as .npy, for the input of this name; once for each input")
-      ->allow_extra_args(false)
-      ->type_name("NAME=FILE");
+  add_onnx_inputs_option(*c, o->inputs);
   c->add_option("--output", o->output,
                 "Each output is written there as NAME.npy, what no file's name may hold as _; "
                 "bfloat16 and float8 as float32")
@@ -234,7 +188,7 @@ void add_run_command(CLI::App& app, Action& chosen) {
   c->footer(
       "Examples:\n"
       "  tuff run model.onnx --input x=x.npy --output out\n"
-      "  tuff run model.onnx --input x=x.npy --device VULKAN --repeat 20");
+      "  tuff run model.onnx --input x=1x3x48x320 --device VULKAN --repeat 20");
   c->callback([o, &chosen] { chosen = [o] { return run(*o); }; });
 }
 

@@ -144,4 +144,12 @@ RunReport run_training_step(const std::string& model) {
   return report;
 }
 
+RunReport run_function(const std::function<std::vector<Tensor>()>& function) {
+  return collect([&]() -> std::string {
+    Tensor::realize(function());
+    device().queue().wait_idle();
+    return {};
+  });
+}
+
 }  // namespace tuff::gpu

@@ -43,5 +43,7 @@ RunReport run_row(const bench::KernelRow& row, const bench::Extents& extents,
                   bench::KernelOptions options);
 // A replayed training step.
 RunReport run_training_step(const std::string& model);
+// What it takes to realize what the function returns, on kDevice.
+RunReport run_function(const std::function<std::vector<Tensor>()>& function);
 
 }  // namespace tuff::gpu

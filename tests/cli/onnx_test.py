@@ -97,6 +97,22 @@ class Run(OnnxTest):
         self.assertRegex(self.tuff(0, "run", "m.onnx", "--input", "x=x.npy", "--repeat", 3),
                          r"ms the first time, with compiling; \d+\.\d+ ms then, the median of 2, \d+ kernels replayed\n")
 
+    def test_made_up_inputs(self):
+        first, again = (self.rows("run", "m.onnx", "--input", "x=5x3") for _ in range(2))
+        self.assertEqual(first[0]["shape"], [5, 2])
+        self.assertEqual(first[0]["mean"], again[0]["mean"])
+        self.assertNotEqual(first[0]["min"], first[0]["max"])
+        (self.folder / "n.onnx").write_bytes(onnx.model([onnx.node("Neg", ["x"], ["y"])], [onnx.value("x", 7, None)],
+                                                        [onnx.value("y", 7, None)]))
+        row = self.rows("run", "n.onnx", "--input", "x=4")[0]
+        self.assertEqual((row["dtype"], row["shape"], row["min"], row["max"]), ("int64", [4], -1, -1))
+        self.assertEqual(self.rows("run", "n.onnx", "--input", "x=0x2")[0]["min"], None)
+        (self.folder / "s.onnx").write_bytes(onnx.model([onnx.node("Neg", ["x"], ["y"])], [onnx.value("x", 1, [])],
+                                                        [onnx.value("y", 1, None)]))
+        self.assertEqual(self.rows("run", "s.onnx", "--input", "x=2.5")[0]["max"], -2.5)
+        (self.folder / "7x3").write_bytes((self.folder / "x.npy").read_bytes())  # a file's name all the same
+        self.assertEqual(self.rows("run", "m.onnx", "--input", "x=7x3")[0]["shape"], [2, 2])
+
     def test_what_cannot_be_captured_runs_anew(self):
         (self.folder / "n.onnx").write_bytes(onnx.model([onnx.node("NonZero", ["x"], ["y"])], [onnx.value("x", 1, None)],
                                                         [onnx.value("y", 7, None)]))
@@ -115,7 +131,7 @@ class Run(OnnxTest):
     def test_usage(self):
         for wanted, arguments in (("x=FILE is missing: FLOAT (batch, 3)", []),
                                   ("has no input 'y'; it has x; did you mean x?", ["--input", "y=x.npy"]),
-                                  ("NAME=FILE belongs there", ["--input", "x.npy"]),
+                                  ("NAME=FILE or NAME=SHAPE belongs there", ["--input", "x.npy"]),
                                   ("given twice", ["--input", "x=x.npy", "--input", "x=x.npy"])):
             self.assertIn(wanted, self.tuff(2, "run", "m.onnx", *arguments))
 
@@ -127,6 +143,22 @@ class Run(OnnxTest):
         numpy.savez(self.folder / "two.npz", a=X, b=X)
         self.assertIn("a file of one tensor, this has 2", self.tuff(1, "run", "m.onnx", "--input", "x=two.npz"))
         self.assertIn("absent.npy", self.tuff(1, "run", "m.onnx", "--input", "x=absent.npy"))
+
+
+class Gpu(OnnxTest):
+    def test_kernels(self):
+        *kernels, total = self.rows("gpu", "m.onnx", "--input", "x=x.npy")
+        self.assertGreater(len(kernels), 0)
+        self.assertTrue(all(row["right"] for row in [*kernels, total]))
+        self.assertEqual({row["work"] for row in [*kernels, total]}, {"m.onnx"})
+        self.assertEqual(total["launches"], sum(row["launches"] for row in kernels))
+        self.assertRegex(self.tuff(0, "gpu", "m.onnx", "--input", "x=9x3"), "(?m)^m.onnx, as .* would run it$")
+
+    def test_usage(self):
+        for wanted, arguments in (("x=FILE is missing: FLOAT (batch, 3)", ["m.onnx"]),
+                                  ("gemm is neither a workload nor a file", ["gemm"]),
+                                  ("take each other's place", ["m.onnx", "matmul", "--sizes", "8"])):
+            self.assertIn(wanted, self.tuff(2, "gpu", *arguments))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,121 @@
+#include "cli/onnx_inputs.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include <fmt/ranges.h>
+
+#include <tuff/io.h>
+#include "base/check.h"
+#include "base/nearest.h"
+#include "base/parse_number.h"
+#include "base/split_mix.h"
+
+namespace tuff::cli {
+namespace {
+
+constexpr uint64_t kSeed = 1;
+
+std::vector<std::string> names_of(const std::vector<onnx::ValueInfo>& values) {
+  std::vector<std::string> out;
+  for (const onnx::ValueInfo& v : values) out.push_back(v.name);
+  return out;
+}
+
+// The input that NAME=VALUE begins with; names may hold '=' themselves.
+const std::string& input_named(const std::string& text, const std::vector<std::string>& names) {
+  const std::string* found = nullptr;
+  for (const std::string& n : names)
+    if (text.starts_with(n + "=") && (!found || n.size() > found->size())) found = &n;
+  if (found) return *found;
+  const size_t end = text.find('=');
+  if (end == std::string::npos)
+    throw UsageError(fmt::format("--input {}: NAME=FILE or NAME=SHAPE belongs there", text));
+  const std::string name = text.substr(0, end);
+  throw UsageError(fmt::format("--input {}: the model has no input '{}'; it has {}{}", text, name,
+                               fmt::join(names, ", "), did_you_mean(name, names)));
+}
+
+// "2x3x16"; nothing where the text is none.
+std::optional<Sizes> shape_in(const std::string& text) {
+  Sizes out;
+  for (const std::string& part : CLI::detail::split(text, 'x')) {
+    const auto n = parse_number<int64_t>(part);
+    if (!n || *n < 0) return std::nullopt;
+    out.push_back(*n);
+  }
+  return out;
+}
+
+Tensor scalar(const onnx::ValueInfo& v, double x, const std::string& device) {
+  std::vector<uint8_t> bytes(size_bytes(v.dtype));
+  store_scalar(is_float(v.dtype) ? Scalar::of_double(v.dtype, x)
+                                 : Scalar::of_int(v.dtype, int64_t(x)),
+               bytes.data());
+  return Tensor::from_bytes(bytes.data(), {}, {.dtype = v.dtype, .device = device});
+}
+
+// Floats in [-1, 1), the same in every run; 1 for all else, which is an index, a length and a mask.
+Tensor made_up(const onnx::ValueInfo& v, const Sizes& sizes, const std::string& device) {
+  int64_t count = 1;
+  for (const Size& n : sizes) count *= int64_t(n);
+  const size_t width = size_bytes(v.dtype);
+  std::vector<uint8_t> bytes(size_t(count) * width);
+  SplitMix64 random(kSeed);
+  for (size_t i = 0; i < size_t(count); i++) {
+    const double x = double(random.next() >> 11) * 0x1p-52 - 1;
+    store_scalar(is_float(v.dtype) ? Scalar::of_double(v.dtype, x) : Scalar::of_int(v.dtype, 1),
+                 bytes.data() + i * width);
+  }
+  return Tensor::from_bytes(bytes.data(), sizes, {.dtype = v.dtype, .device = device});
+}
+
+Tensor tensor_in(const std::string& path, const std::string& device) {
+  const TensorDict file = load(path, {.device = device});
+  if (file.size() != 1)
+    fail<InvalidArgument>("{}: an input is a file of one tensor, this has {}", path, file.size());
+  return file.at(file.names()[0]);
+}
+
+Tensor input_of(const onnx::ValueInfo& v, const std::string& value, const std::string& device) {
+  const auto shape = shape_in(value);
+  const auto number = parse_number<double>(value);
+  const bool is_scalar = v.has_rank && v.shape.empty() && number;
+  if (std::filesystem::exists(value) || (!shape && !is_scalar)) return tensor_in(value, device);
+  if (v.dtype == DType::Void)
+    throw UsageError(
+        fmt::format("--input {}: a {} cannot be made up: give a file", v.name, v.type));
+  return is_scalar ? scalar(v, *number, device) : made_up(v, *shape, device);
+}
+
+}  // namespace
+
+void add_onnx_inputs_option(CLI::App& c, std::vector<std::string>& inputs) {
+  c.add_option("--input", inputs,
+               "For the input of this name a file of one tensor, as .npy, or a shape "
+               "(\"1x3x48x320\"), which is filled: floats with the same random numbers in every "
+               "run, all else with 1, or where it is a scalar its value; once for each input")
+      ->allow_extra_args(false)
+      ->type_name("NAME=FILE|NAME=SHAPE");
+}
+
+onnx::Values read_onnx_inputs(const std::vector<std::string>& given, const onnx::Model& model) {
+  const std::vector<onnx::ValueInfo>& inputs = model.description().inputs;
+  const std::vector<std::string> names = names_of(inputs);
+  onnx::Values out;
+  for (const std::string& text : given) {
+    const std::string& name = input_named(text, names);
+    if (out.contains(name)) throw UsageError(fmt::format("--input {}: given twice", name));
+    const auto info = std::ranges::find(inputs, name, &onnx::ValueInfo::name);
+    out.emplace(name, input_of(*info, text.substr(name.size() + 1), model.device()));
+  }
+  for (const onnx::ValueInfo& v : inputs)
+    if (!out.contains(v.name))
+      throw UsageError(
+          fmt::format("--input {}=FILE is missing: {}{}", v.name, v.type,
+                      v.has_rank ? fmt::format(" ({})", fmt::join(v.shape, ", ")) : std::string()));
+  return out;
+}
+
+}  // namespace tuff::cli
