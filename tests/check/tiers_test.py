@@ -20,7 +20,7 @@ from tiers import REFUSED, SHOWN, TIERS
 SKIPPED = 77
 LOSS_TOLERANCE = 1e-3  # of training_test.py, between devices
 GPT = ["gpt", "--layers", "1", "--heads", "2", "--embed", "32", "--context", "16", "--batch", "4", "--sample", "0"]
-DIGITS = ["digits"]
+DIGITS = ["digits", "--test-images", "64"]
 
 
 class Failed(Exception):

@@ -121,7 +121,8 @@ class Texts(EnvironmentTest):
     OF_NO_COMMAND = ["TUFF_GLSLANG"]  # of programs with kernels of their own: tests/tensor/kernel_test.cpp
 
     def test_every_text_has_its_place(self):
-        self.assertEqual(sorted([*self.REFUSED, *self.NO_FILE, *self.OF_NO_COMMAND]), sorted(n for n, _, allowed in self.rows() if not allowed))
+        placed = [*self.REFUSED, *self.NO_FILE, *self.OF_NO_COMMAND]
+        self.assertEqual(sorted(placed), sorted(n for n, _, allowed in self.rows() if not allowed))
 
     def test_garbage(self):
         for name, (arguments, env, needed) in self.REFUSED.items():
