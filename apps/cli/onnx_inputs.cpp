@@ -38,8 +38,9 @@ const std::string& input_named(const std::string& text, const std::vector<std::s
 }
 
 // "2x3x16"; nothing where the text is none.
-std::optional<Sizes> shape_in(const std::string& text) {
-  Sizes out;
+std::optional<std::vector<int64_t>> shape_in(const std::string& text) {
+  if (text.ends_with('x')) return std::nullopt;
+  std::vector<int64_t> out;
   for (const std::string& part : CLI::detail::split(text, 'x')) {
     const auto n = parse_number<int64_t>(part);
     if (!n || *n < 0) return std::nullopt;
@@ -48,18 +49,34 @@ std::optional<Sizes> shape_in(const std::string& text) {
   return out;
 }
 
-Tensor scalar(const onnx::ValueInfo& v, double x, const std::string& device) {
-  std::vector<uint8_t> bytes(size_bytes(v.dtype));
-  store_scalar(is_float(v.dtype) ? Scalar::of_double(v.dtype, x)
-                                 : Scalar::of_int(v.dtype, int64_t(x)),
-               bytes.data());
-  return Tensor::from_bytes(bytes.data(), {}, {.dtype = v.dtype, .device = device});
+std::optional<Scalar> scalar_in(const onnx::ValueInfo& v, const std::string& text) {
+  if (!v.has_rank || !v.shape.empty() || v.dtype == DType::Void) return std::nullopt;
+  if (is_float(v.dtype)) {
+    const auto x = parse_number<double>(text);
+    return x ? std::optional(Scalar::of_double(v.dtype, *x)) : std::nullopt;
+  }
+  const auto n = parse_number<int64_t>(text);
+  return n ? std::optional(Scalar::of_int(v.dtype, *n)) : std::nullopt;
+}
+
+Tensor scalar(const Scalar& x, const std::string& device) {
+  std::vector<uint8_t> bytes(size_bytes(x.dtype));
+  store_scalar(x, bytes.data());
+  return Tensor::from_bytes(bytes.data(), {}, {.dtype = x.dtype, .device = device});
 }
 
 // Floats in [-1, 1), the same in every run; 1 for all else, which is an index, a length and a mask.
-Tensor made_up(const onnx::ValueInfo& v, const Sizes& sizes, const std::string& device) {
-  int64_t count = 1;
-  for (const Size& n : sizes) count *= int64_t(n);
+Tensor made_up(const onnx::ValueInfo& v, const std::vector<int64_t>& sizes,
+               const std::string& device) {
+  constexpr int64_t kMost = int64_t(1) << 32;
+  const bool empty = std::ranges::find(sizes, 0) != sizes.end();
+  int64_t count = empty ? 0 : 1;
+  for (const int64_t n : sizes) {
+    if (!empty && n > kMost / count)
+      throw UsageError(fmt::format("--input {}={}: more than {} elements: give a file", v.name,
+                                   fmt::join(sizes, "x"), kMost));
+    count *= n;
+  }
   const size_t width = size_bytes(v.dtype);
   std::vector<uint8_t> bytes(size_t(count) * width);
   SplitMix64 random(kSeed);
@@ -80,13 +97,13 @@ Tensor tensor_in(const std::string& path, const std::string& device) {
 
 Tensor input_of(const onnx::ValueInfo& v, const std::string& value, const std::string& device) {
   const auto shape = shape_in(value);
-  const auto number = parse_number<double>(value);
-  const bool is_scalar = v.has_rank && v.shape.empty() && number;
-  if (std::filesystem::exists(value) || (!shape && !is_scalar)) return tensor_in(value, device);
+  const auto number = scalar_in(v, value);
+  if (std::filesystem::exists(value) || (!shape && !number)) return tensor_in(value, device);
+  if (number) return scalar(*number, device);
   if (v.dtype == DType::Void)
     throw UsageError(
         fmt::format("--input {}: a {} cannot be made up: give a file", v.name, v.type));
-  return is_scalar ? scalar(v, *number, device) : made_up(v, *shape, device);
+  return made_up(v, *shape, device);
 }
 
 }  // namespace

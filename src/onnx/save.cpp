@@ -153,9 +153,7 @@ Translated translated(const Jit::Function& function, const std::vector<Tensor>& 
 }
 
 // Weights in a file of their own, each where pages begin.
-void put_outside(Translated& t, const std::string& path) {
-  const std::string location = std::filesystem::path(path).filename().string() + ".data";
-  os::OutputFile file(path + ".data");
+void put_outside(Translated& t, const std::string& location, os::OutputFile& file) {
   const std::vector<uint8_t> zeros(kAlignment, 0);
   for (size_t i = 0; i < t.weights.size(); i++) {
     const uint64_t bytes = size_bytes_of(t.weights[i]);
@@ -166,12 +164,10 @@ void put_outside(Translated& t, const std::string& path) {
     io::for_each_piece(t.weights[i].tensor,
                        [&](std::span<const uint8_t> piece) { file.write(piece); });
   }
-  file.commit();
 }
 
-void write(const Translated& t, const std::string& path) {
+void put_inside(const Translated& t, os::OutputFile& file) {
   const auto is_weight = [&](size_t i) { return i >= t.first_weight; };
-  os::OutputFile file(path);
   for (const io::OnnxPiece& piece : io::encode_onnx(t.model, is_weight)) {
     if (const auto* bytes = std::get_if<std::string>(&piece)) {
       file.write({reinterpret_cast<const uint8_t*>(bytes->data()), bytes->size()});
@@ -181,7 +177,6 @@ void write(const Translated& t, const std::string& path) {
     if (size_bytes_of(w) == 0) continue;
     io::for_each_piece(w.tensor, [&](std::span<const uint8_t> part) { file.write(part); });
   }
-  file.commit();
 }
 
 }  // namespace
@@ -202,8 +197,18 @@ void save(const std::string& path, const Jit::Function& function, const std::vec
     t.model.graph.initializers.push_back(std::move(data));
     total += size_bytes_of(w);
   }
-  if (total >= options.external_from && total > 0) put_outside(t, path);
-  write(t, path);
+  // Both files are whole before either takes the place of one that was there.
+  os::OutputFile file(path);
+  if (total >= options.external_from && total > 0) {
+    const std::string outside = path + ".data";
+    os::OutputFile contents(outside);
+    put_outside(t, std::filesystem::path(outside).filename().string(), contents);
+    put_inside(t, file);
+    contents.commit();
+  } else {
+    put_inside(t, file);
+  }
+  file.commit();
 }
 
 }  // namespace tuff::onnx

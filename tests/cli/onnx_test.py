@@ -110,6 +110,7 @@ class Run(OnnxTest):
         (self.folder / "s.onnx").write_bytes(onnx.model([onnx.node("Neg", ["x"], ["y"])], [onnx.value("x", 1, [])],
                                                         [onnx.value("y", 1, None)]))
         self.assertEqual(self.rows("run", "s.onnx", "--input", "x=2.5")[0]["max"], -2.5)
+        self.assertIn("1x576x", self.tuff(1, "run", "m.onnx", "--input", "x=1x576x"))  # no shape, so a file
         (self.folder / "7x3").write_bytes((self.folder / "x.npy").read_bytes())  # a file's name all the same
         self.assertEqual(self.rows("run", "m.onnx", "--input", "x=7x3")[0]["shape"], [2, 2])
 
@@ -132,6 +133,7 @@ class Run(OnnxTest):
         for wanted, arguments in (("x=FILE is missing: FLOAT (batch, 3)", []),
                                   ("has no input 'y'; it has x; did you mean x?", ["--input", "y=x.npy"]),
                                   ("NAME=FILE or NAME=SHAPE belongs there", ["--input", "x.npy"]),
+                                  ("x=9999999999x9999999999: more than", ["--input", "x=9999999999x9999999999"]),
                                   ("given twice", ["--input", "x=x.npy", "--input", "x=x.npy"])):
             self.assertIn(wanted, self.tuff(2, "run", "m.onnx", *arguments))
 
