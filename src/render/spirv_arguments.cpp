@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <numeric>
+#include <stdexcept>
 
 #include <spirv/unified1/spirv.hpp>
 
@@ -54,7 +55,7 @@ class Rewriter {
                          &push_member_, &push_})
       *id = fresh();
     for (const auto& [id, i] : m_.globals)
-      if (i.op == spv::OpTypeInt && i.words[2] == 32 && (!word_type_ || i.words[3] == 0))
+      if (i.op == spv::OpTypeInt && i.word(2) == 32 && (!word_type_ || i.word(3) == 0))
         word_type_ = id;
   }
 
@@ -76,17 +77,17 @@ class Rewriter {
     }
     switch (i.op) {
       case spv::OpMemoryModel:
-        return emit(i.op, {spv::AddressingModelPhysicalStorageBuffer64, i.words[2]});
+        return emit(i.op, {spv::AddressingModelPhysicalStorageBuffer64, i.word(2)});
       case spv::OpEntryPoint: return entry_point(i);
       case spv::OpName:
       case spv::OpDecorate:
-        if (!m_.buffers.contains(i.words[1])) copy(i);
+        if (!m_.buffers.contains(i.word(1))) copy(i);
         return;
       case spv::OpTypePointer:
-        if (i.words[2] != spv::StorageClassStorageBuffer) return copy(i);
-        return emit(i.op, {i.words[1], spv::StorageClassPhysicalStorageBuffer, i.words[3]});
+        if (i.word(2) != spv::StorageClassStorageBuffer) return copy(i);
+        return emit(i.op, {i.word(1), spv::StorageClassPhysicalStorageBuffer, i.word(3)});
       case spv::OpVariable:
-        if (!m_.buffers.contains(i.words[2])) copy(i);
+        if (!m_.buffers.contains(i.word(2))) copy(i);
         return;
       default: return copy(i);
     }
@@ -99,15 +100,15 @@ class Rewriter {
 
   // From version 1.4 on the interface names all variables that are used.
   void entry_point(const UserInstruction& i) {
-    Words operands{i.words[1], i.words[2]};
+    Words operands{i.word(1), i.word(2)};
     size_t at = 3;
     for (bool ends = false; !ends && at < i.words.size(); at++) {
-      const uint32_t w = i.words[at];
+      const uint32_t w = i.word(at);
       ends = !(w & 0xff) || !(w & 0xff00) || !(w & 0xff0000) || !(w & 0xff000000);
       operands.push_back(w);
     }
     for (; at < i.words.size(); at++)
-      if (!m_.buffers.contains(i.words[at])) operands.push_back(i.words[at]);
+      if (!m_.buffers.contains(i.word(at))) operands.push_back(i.word(at));
     if (m_.version >= kVersion14) operands.push_back(push_);
     emit(i.op, operands);
   }
@@ -150,16 +151,18 @@ class Rewriter {
     }
     for (const UserInstruction& i : m_.all) {
       if (i.op != spv::OpArrayLength) continue;
-      lengths_[i.words[2]] = fresh();
-      emit(spv::OpConstant, {i.words[1], lengths_[i.words[2]], length_of(i)});
+      lengths_[i.word(2)] = fresh();
+      emit(spv::OpConstant, {i.word(1), lengths_[i.word(2)], length_of(i)});
     }
   }
   uint32_t length_of(const UserInstruction& i) const {
-    const UserBuffer& b = m_.buffers.at(m_.buffer_of.at(i.words[3]));
-    const uint32_t array = m_.globals.at(b.block).words[2 + i.words[4]];
+    const UserBuffer& b = m_.buffers.at(m_.buffer_of.at(i.word(3)));
+    const uint32_t array = m_.globals.at(b.block).word(2 + i.word(4));
     const uint64_t bytes = arguments_[b.binding].size_bytes;
-    const uint64_t begin = m_.offsets.at({b.block, i.words[4]});
-    return bytes < begin ? 0 : uint32_t((bytes - begin) / m_.strides.at(array));
+    const uint64_t begin = m_.offsets.at({b.block, i.word(4)});
+    const uint32_t stride = m_.strides.at(array);
+    if (stride == 0) throw std::out_of_range("an array without a stride");
+    return bytes < begin ? 0 : uint32_t((bytes - begin) / stride);
   }
 
   // ---- functions ------------------------------------------------------------------------------
@@ -172,7 +175,7 @@ class Rewriter {
     for (size_t k = at; k < end; k++) {
       const PointerUse use = pointers_of(m_.all[k].op);
       for (uint32_t n : {use.read, use.written, use.base})
-        if (n && m_.buffers.contains(m_.all[k].words[n])) local_[m_.all[k].words[n]] = 0;
+        if (n && m_.buffers.contains(m_.all[k].word(n))) local_[m_.all[k].word(n)] = 0;
     }
     bool in_head = true, labelled = false;
     for (; at < end; at++) {
@@ -204,12 +207,12 @@ class Rewriter {
 
   void body(const UserInstruction& i) {
     if (i.op == spv::OpArrayLength)
-      return emit(spv::OpCopyObject, {i.words[1], i.words[2], lengths_.at(i.words[2])});
+      return emit(spv::OpCopyObject, {i.word(1), i.word(2), lengths_.at(i.word(2))});
     const PointerUse use = pointers_of(i.op);
     if (use.base) follow(i);
     Words operands(i.words.begin() + 1, i.words.end());
     for (uint32_t n : {use.read, use.written, use.base}) {
-      const auto it = n ? local_.find(i.words[n]) : local_.end();
+      const auto it = n ? local_.find(i.word(n)) : local_.end();
       if (it != local_.end()) operands[n - 1] = it->second;
     }
     const uint32_t through = use.read ? use.read : use.written;
@@ -227,13 +230,13 @@ class Rewriter {
 
   // Where a chain of indices leads, and what its address is a multiple of.
   void follow(const UserInstruction& i) {
-    const auto from = alignment_.find(i.words[3]);
+    const auto from = alignment_.find(i.word(3));
     if (from == alignment_.end()) return;
     Place p = from->second;
     const bool is_chain = i.op == spv::OpAccessChain || i.op == spv::OpInBoundsAccessChain;
     if (!is_chain && i.op != spv::OpCopyObject) p.alignment = kAtLeast;
-    for (size_t k = 4; is_chain && k < i.words.size(); k++) step(p, i.words[k]);
-    alignment_[i.words[2]] = p;
+    for (size_t k = 4; is_chain && k < i.words.size(); k++) step(p, i.word(k));
+    alignment_[i.word(2)] = p;
   }
   void step(Place& p, uint32_t index) const {
     const UserInstruction& type = m_.globals.at(p.type);
@@ -244,21 +247,21 @@ class Rewriter {
         by(m_.offsets.at({p.type, member}));
         const auto stride = m_.matrix_strides.find({p.type, member});
         p.matrix_stride = stride == m_.matrix_strides.end() ? 0 : stride->second;
-        p.type = type.words[2 + member];
+        p.type = type.word(2 + member);
         break;
       }
       case spv::OpTypeArray:
       case spv::OpTypeRuntimeArray:
         by(m_.strides.at(p.type));
-        p.type = type.words[2];
+        p.type = type.word(2);
         break;
       case spv::OpTypeMatrix:
         by(p.matrix_stride);
-        p.type = type.words[2];
+        p.type = type.word(2);
         break;
       default:  // a vector
-        p.type = type.words[2];
-        by(m_.globals.at(p.type).words[2] / 8);
+        p.type = type.word(2);
+        by(m_.globals.at(p.type).word(2) / 8);
         break;
     }
   }
@@ -269,10 +272,10 @@ class Rewriter {
     const size_t mask_at = i.op == spv::OpLoad ? 3 : 2;
     uint32_t alignment = 0, extra = 0;
     for (uint32_t n : copies ? Words{1, 2} : Words{i.op == spv::OpLoad ? 3u : 1u}) {
-      const auto it = alignment_.find(i.words[n]);
+      const auto it = alignment_.find(i.word(n));
       if (it == alignment_.end()) continue;
       alignment = alignment ? std::min(alignment, it->second.alignment) : it->second.alignment;
-      if (m_.buffers.at(m_.buffer_of.at(i.words[n])).is_volatile)
+      if (m_.buffers.at(m_.buffer_of.at(i.word(n))).is_volatile)
         extra = spv::MemoryAccessVolatileMask;
     }
     if (!alignment) return;

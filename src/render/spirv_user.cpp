@@ -70,6 +70,7 @@ class Reader {
     find_entry(entry);
     find_buffers();
     find_local();
+    check_local();
     follow_pointers();
     check_writes();
     return std::move(out_);
@@ -96,37 +97,34 @@ class Reader {
     if (out_.all.empty() || out_.all.back().op != spv::OpFunctionEnd)
       refuse("its SPIR-V ends within a function, or has none");
   }
-  static uint32_t word(const UserInstruction& i, size_t n) {
-    return n < i.words.size() ? i.words[n] : 0;
-  }
 
   void note(const UserInstruction& i) {
     switch (i.op) {
-      case spv::OpCapability: return check_capability(word(i, 1));
+      case spv::OpCapability: return check_capability(i.word(1));
       case spv::OpMemoryModel:
-        if (word(i, 1) != spv::AddressingModelLogical)
+        if (i.word(1) != spv::AddressingModelLogical)
           refuse("it takes addresses: its arguments are storage buffers of set 0");
         return;
       case spv::OpEntryPoint: entries_.push_back(i); return;
       case spv::OpExecutionMode:
       case spv::OpExecutionModeId: modes_.push_back(i); return;
-      case spv::OpDecorate: decorations_[word(i, 1)][word(i, 2)] = word(i, 3); break;
+      case spv::OpDecorate: decorations_[i.word(1)][i.word(2)] = i.word(3); break;
       case spv::OpMemberDecorate: return note_member(i);
       default: break;
     }
-    if (i.op == spv::OpDecorate && word(i, 2) == spv::DecorationArrayStride)
-      out_.strides[word(i, 1)] = word(i, 3);
-    if (is_type(i.op)) out_.globals[word(i, 1)] = i;
-    if (is_constant(i.op) || (i.op == spv::OpVariable && word(i, 3) != spv::StorageClassFunction))
-      out_.globals[word(i, 2)] = i;
+    if (i.op == spv::OpDecorate && i.word(2) == spv::DecorationArrayStride)
+      out_.strides[i.word(1)] = i.word(3);
+    if (is_type(i.op)) out_.globals[i.word(1)] = i;
+    if (is_constant(i.op) || (i.op == spv::OpVariable && i.word(3) != spv::StorageClassFunction))
+      out_.globals[i.word(2)] = i;
   }
   void note_member(const UserInstruction& i) {
-    const auto member = std::pair(word(i, 1), word(i, 2));
-    const uint32_t what = word(i, 3);
-    if (what == spv::DecorationOffset) out_.offsets[member] = word(i, 4);
+    const auto member = std::pair(i.word(1), i.word(2));
+    const uint32_t what = i.word(3);
+    if (what == spv::DecorationOffset) out_.offsets[member] = i.word(4);
     // Rows beside each other: a column is not, and is read component by component.
     uint32_t& stride = out_.matrix_strides[member];
-    if (what == spv::DecorationMatrixStride) stride = std::gcd(stride, word(i, 4));
+    if (what == spv::DecorationMatrixStride) stride = std::gcd(stride, i.word(4));
     if (what == spv::DecorationRowMajor) stride = std::gcd(stride, uint32_t{sizeof(float)});
     if (what == spv::DecorationCoherent || what == spv::DecorationVolatile)
       changing_.insert(member.first);
@@ -146,7 +144,7 @@ class Reader {
     std::string there;
     for (const UserInstruction& i : entries_) {
       const std::string name = literal_text(i.words.subspan(std::min<size_t>(3, i.words.size())));
-      if (word(i, 1) == spv::ExecutionModelGLCompute && name == wanted) entry_id_ = word(i, 2);
+      if (i.word(1) == spv::ExecutionModelGLCompute && name == wanted) entry_id_ = i.word(2);
       there += (there.empty() ? "" : ", ") + name;
     }
     if (!entry_id_)
@@ -164,7 +162,7 @@ class Reader {
   void find_buffers() {
     for (const auto& [id, i] : out_.globals) {
       if (i.op != spv::OpVariable) continue;
-      switch (word(i, 3)) {
+      switch (i.word(3)) {
         case spv::StorageClassInput:
         case spv::StorageClassPrivate:
         case spv::StorageClassWorkgroup: break;
@@ -176,7 +174,7 @@ class Reader {
                  "storage buffers, compiled for Vulkan 1.1 or later");
         default:
           refuse("it has a resource of storage class {}: arguments are storage buffers of set 0",
-                 word(i, 3));
+                 i.word(3));
       }
     }
     std::vector<uint32_t> bound(arguments_.size());
@@ -195,7 +193,7 @@ class Reader {
       refuse("a storage buffer is at set {}, binding {}: its {} arguments are bindings 0 to {} of "
              "set 0, outputs first",
              set, binding, arguments_.size(), arguments_.size() - 1);
-    const uint32_t pointer = word(i, 1), block = word(out_.globals.at(pointer), 3);
+    const uint32_t pointer = i.word(1), block = out_.globals.at(pointer).word(3);
     if (out_.globals.at(block).op != spv::OpTypeStruct)
       refuse("the buffer at binding {} is an array of buffers", binding);
     const bool changes = changing_.contains(block) || has(id, spv::DecorationCoherent) ||
@@ -204,20 +202,33 @@ class Reader {
     out_.buffer_of[id] = id;
   }
 
+  void check_local() const {
+    uint64_t all = 1;
+    bool fits = true;
+    for (size_t d = 0; d < 3; d++) {
+      fits = fits && out_.local[d] > 0 && out_.local[d] <= target_.max_local[d];
+      all *= fits ? out_.local[d] : 1;
+    }
+    if (!fits || all > target_.max_invocations)
+      refuse("its workgroup has {}x{}x{} invocations; {} takes 1x1x1 to {}x{}x{}, {} in all",
+             out_.local[0], out_.local[1], out_.local[2], target_.describe(), target_.max_local[0],
+             target_.max_local[1], target_.max_local[2], target_.max_invocations);
+  }
+
   void find_local() {
     for (const UserInstruction& i : modes_) {
-      if (word(i, 1) != entry_id_) continue;
-      const bool by_id = word(i, 2) == spv::ExecutionModeLocalSizeId;
-      if (!by_id && word(i, 2) != spv::ExecutionModeLocalSize) continue;
+      if (i.word(1) != entry_id_) continue;
+      const bool by_id = i.word(2) == spv::ExecutionModeLocalSizeId;
+      if (!by_id && i.word(2) != spv::ExecutionModeLocalSize) continue;
       for (size_t d = 0; d < 3; d++)
-        out_.local[d] = by_id ? out_.constant(word(i, 3 + d)) : word(i, 3 + d);
+        out_.local[d] = by_id ? out_.constant(i.word(3 + d)) : i.word(3 + d);
     }
     for (const auto& [id, which] : decorations_) {
       const auto it = which.find(spv::DecorationBuiltIn);
       if (it == which.end() || it->second != spv::BuiltInWorkgroupSize) continue;
       const auto size = out_.globals.find(id);
       if (size == out_.globals.end()) continue;
-      for (size_t d = 0; d < 3; d++) out_.local[d] = out_.constant(word(size->second, 3 + d));
+      for (size_t d = 0; d < 3; d++) out_.local[d] = out_.constant(size->second.word(3 + d));
     }
   }
 
@@ -225,21 +236,21 @@ class Reader {
   // of one buffer.
   void follow_pointers() {
     for (const UserInstruction& i : out_.all) {
-      if (i.op == spv::OpFunctionParameter) check_parameter(word(i, 1));
+      if (i.op == spv::OpFunctionParameter) check_parameter(i.word(1));
       const PointerUse use = pointers_of(i.op);
       if (use.base) {
-        const auto it = out_.buffer_of.find(word(i, use.base));
-        if (it != out_.buffer_of.end()) out_.buffer_of[word(i, 2)] = it->second;
+        const auto it = out_.buffer_of.find(i.word(use.base));
+        if (it != out_.buffer_of.end()) out_.buffer_of[i.word(2)] = it->second;
       }
       if (!use.written) continue;
-      const auto it = out_.buffer_of.find(word(i, use.written));
+      const auto it = out_.buffer_of.find(i.word(use.written));
       if (it != out_.buffer_of.end()) written_.insert(out_.buffers.at(it->second).binding);
     }
   }
   void check_parameter(uint32_t type) const {
     const auto it = out_.globals.find(type);
     if (it != out_.globals.end() && it->second.op == spv::OpTypePointer &&
-        word(it->second, 2) == spv::StorageClassStorageBuffer)
+        it->second.word(2) == spv::StorageClassStorageBuffer)
       refuse("a function takes a pointer into a buffer: let it read the buffer itself");
   }
 

@@ -25,6 +25,8 @@ struct UserArgument {
 struct UserInstruction {
   uint32_t op = 0;
   std::span<const uint32_t> words;  // the first of them says how many there are
+  // 0, which is no id, where a damaged module ends early.
+  uint32_t word(size_t n) const { return n < words.size() ? words[n] : 0; }
 };
 using UserInstructions = std::vector<UserInstruction>;
 
@@ -53,7 +55,8 @@ struct UserModule {
 // Throws CompileError naming the kernel and what does not fit: no such entry point, resources that
 // are no storage buffers of set 0, bindings other than one for each argument, stores into what was
 // declared to be read, nothing stored where something was declared to be; Unsupported for
-// capabilities that the Target does not say it has.
+// capabilities that the Target does not say it has; std::out_of_range for a module that names what
+// it has not. That it is valid SPIR-V otherwise is the caller's to know (spirv-val).
 UserModule read_user_module(const std::string& kernel, std::span<const uint32_t> words,
                             const std::string& entry, std::span<const UserArgument> arguments,
                             const Target& target);

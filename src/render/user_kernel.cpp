@@ -1,5 +1,7 @@
 #include "render/user_kernel.h"
 
+#include <stdexcept>
+
 #include <xxhash.h>
 
 #include "base/check.h"
@@ -140,8 +142,8 @@ void write_opencl(UserKernel& u, const CustomKernel& k, std::span<const UserArgu
       symbol);
 }
 
-void write_spirv(UserKernel& u, const CustomKernel& k, std::span<const UserArgument> arguments,
-                 const Target& t) {
+void write_module(UserKernel& u, const CustomKernel& k, std::span<const UserArgument> arguments,
+                  const Target& t) {
   const bool from_text = !k.glsl.empty();
   const std::vector<uint32_t> words =
       from_text ? compile_glsl(k.name, k.glsl, k.constants) : k.spirv;
@@ -159,6 +161,15 @@ void write_spirv(UserKernel& u, const CustomKernel& k, std::span<const UserArgum
   }
   if (is_object)
     u.source.symbol = symbol_of(u.source.words.data(), u.source.words.size() * sizeof(uint32_t));
+}
+
+void write_spirv(UserKernel& u, const CustomKernel& k, std::span<const UserArgument> arguments,
+                 const Target& t) {
+  try {
+    write_module(u, k, arguments, t);
+  } catch (const std::out_of_range&) {
+    fail<CompileError>("kernel {}: its SPIR-V names what it has not: spirv-val says where", k.name);
+  }
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/glsl_compiler.h"
+#include "base/split_mix.h"
 #include "ir/custom_kernel.h"
 #include "render/user_function.h"
 
@@ -182,6 +183,45 @@ TEST_F(UserGlsl, ModulesAreTakenAsTheyAre) {
     cut.spirv.resize(n);
     EXPECT_NE(refusal(cut, vulkan(true)), "") << n;
   }
+}
+
+// Words changed, dropped and cut off: an error of tuff's, or a module for the driver to judge.
+TEST_F(UserGlsl, DamagedModulesAreErrors) {
+  Given k;
+  const std::string more =
+      kBoth + "layout(std430, set = 0, binding = 2) buffer M { int n; vec4 v[2]; mat2 m[]; };\n";
+  const std::vector<uint32_t> whole = compile_glsl(
+      "sample", glsl(more, "o[n] = i[o.length()] + v[n].x + m[m.length() - 1][0][n];").glsl, {});
+  SplitMix64 random(1);
+  int refused = 0;
+  constexpr int kTrials = 4000;
+  for (int trial = 0; trial < kTrials; trial++) {
+    k.spirv = whole;
+    for (uint64_t edits = 1 + random.below(uint64_t{3}); edits > 0; edits--) {
+      const size_t at = size_t(random.below(k.spirv.size()));
+      switch (random.below(4)) {
+        case 0: k.spirv[at] = uint32_t(random.next()); break;
+        case 1: k.spirv[at] ^= 1u << random.below(32); break;
+        case 2: k.spirv.erase(k.spirv.begin() + std::ptrdiff_t(at)); break;
+        default: k.spirv.resize(at + 1);
+      }
+    }
+    refused += !refusal(k, vulkan(true), 1, 2).empty();
+  }
+  EXPECT_GT(refused, kTrials / 2);
+  k.spirv = whole;
+  EXPECT_EQ(refusal(k, vulkan(true), 1, 2), "");
+}
+
+TEST_F(UserGlsl, WorkgroupsBeyondTheDeviceAreRefused) {
+  Given k = glsl(kBoth, kCopy);
+  Target small = vulkan(true);
+  EXPECT_EQ(refusal(k, small), "");
+  small.max_invocations = 16;
+  EXPECT_SAYS(refusal(k, small), "32x1x1 invocations");
+  small = vulkan(true);
+  small.max_local[0] = 16;
+  EXPECT_SAYS(refusal(k, small), "32x1x1 invocations");
 }
 
 TEST(UserKernel, AnUnknownWordIsNoModule) {
