@@ -31,7 +31,12 @@ Outputs size(const Node& node) {
 Outputs identity(const Node& node) { return {node.has(0) ? node.value(0) : Value()}; }
 
 Outputs constant(const Node& node) {
-  if (node.has("value")) return {node.constant("value")};
+  if (node.has("value")) {
+    Value out = node.constant("value");
+    // No parameter, so that a single float is a number as well, which kernels hold.
+    if (out.has_numbers() && out.numbers().count() == 1) return {out.numbers()};
+    return {std::move(out)};
+  }
   if (node.has("value_int")) return {host_integer(node.integer("value_int"))};
   if (node.has("value_ints")) {
     const std::vector<int64_t> v = node.integers("value_ints");

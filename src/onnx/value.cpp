@@ -9,6 +9,9 @@ namespace tuff::onnx {
 namespace {
 
 Tensor numeric_tensor(const HostNumbers& from, const std::string& device) {
+  if (from.count() == 1)  // no memory, but a number in the kernels that read it
+    return Tensor::full(Sizes(from.shape), from.number(0),
+                        {.dtype = from.dtype, .device = device});
   const size_t width = size_bytes(from.dtype);
   std::vector<unsigned char> bytes(size_t(from.count()) * width);
   for (size_t i = 0; i < size_t(from.count()); i++) {

@@ -47,6 +47,28 @@ TEST(OnnxMath, ClipTakesBoundsFromAttributesOrInputs) {
               ElementsAre(-2, 0, 1));
 }
 
+// A power of tensors is right to 4 ULP, a product to half of one.
+TEST(OnnxMath, APowerThatIsKnownIsAProduct) {
+  const Tensor x = counting({1000}) / 7;
+  const HostNumbers two{.dtype = DType::F32, .shape = {}, .ints = {}, .floats = {2}};
+  Tensor exponent = Tensor::full({}, 2.0);
+  EXPECT_EQ(floats(run_op("Pow", {x, Value(exponent, two)})[0]), floats(x * x));
+  exponent.set_requires_grad();
+  const Value trained = run_op("Pow", {x, Value(exponent, two)})[0];
+  trained.tensor("").sum().backward();
+  EXPECT_TRUE(exponent.grad().defined());
+}
+
+TEST(OnnxMath, SingleFloatsOfConstantNodesAreNumbers) {
+  const auto three = constant<float>("c", io::onnx::ElementType::Float, {1}, {3});
+  io::onnx::Attribute value;
+  value.name = "value", value.kind = io::onnx::Attribute::Kind::Tensor;
+  value.tensors = {three};
+  const Value y = run_op("Constant", {}, {value})[0];
+  EXPECT_TRUE(y.folds());
+  EXPECT_THAT(floats(y), ElementsAre(3));
+}
+
 TEST(OnnxShape, ReshapeKeepsAndInfersExtents) {
   EXPECT_THAT(shape(run_op("Reshape", {counting({2, 3, 4}), vector_of({0, -1})})[0]),
               ElementsAre(2, 12));
