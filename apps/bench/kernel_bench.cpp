@@ -111,7 +111,8 @@ KernelFigures measure(const KernelRow& row, const Extents& extents, const Kernel
   const KernelCase c = row.make(extents, options);
   Jit jit(c.function);
   KernelFigures f;
-  f.limit = row.unit == Unit::Gflops ? limits.gflops() : limits.gbps();
+  if (options.seconds > 0)
+    f.limit = row.unit == Unit::Gflops ? limits.gflops() : limits.gbps();
   std::vector<double> ms;
   const std::unique_ptr<BenchPeer> peer = make_peer ? make_peer(c) : nullptr;
   const std::vector<double> peer_ms = in_turns(peer.get(), options.seconds, [&](double seconds) {

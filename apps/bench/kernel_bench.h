@@ -67,7 +67,7 @@ struct KernelFigures {
   double ms_median = 0, ms_min = 0, ms_max = 0;
   double device_us_median = 0;  // by the device's own clock, without the launch; 0: unknown
   double rate = 0;            // in the row's unit, of the median
-  double limit = 0;           // the same of the machine, measured at the same time
+  double limit = 0;           // the same of the machine, measured at the same time; 0: not asked for
   std::string wrong;          // the first element that is not what it has to be; empty if all are
   double peer_ms_median = 0;  // where there is one
   std::string peer_wrong;     // as `wrong`, where its result can be seen

@@ -94,19 +94,20 @@ void print_kernel_json(const KernelBench& b, const Extents& e, const KernelFigur
            {"ms_max", f.ms_max},
            {"device_us_median", f.device_us_median},
            {b.row->unit == Unit::Gflops ? "gflops" : "gbps", f.rate},
-           {"limit", f.limit},
-           {"fraction_of_limit", f.fraction_of_limit()},
            {"correct", f.wrong.empty()}};
+  if (f.limit > 0) row["limit"] = f.limit, row["fraction_of_limit"] = f.fraction_of_limit();
   add_peer(row, b.peer, f.ms_median, f.peer_ms_median);
   print_json(row);
 }
 
 void print_kernel(const KernelBench& b, const Extents& e, const KernelFigures& f) {
   const Style style = Style::of_stdout();
+  const std::string part =
+      f.limit > 0 ? fmt::format(" {:6.3f} of {:.0f}", f.fraction_of_limit(), f.limit) : "";
   fmt::print(
-      "{:>22} {:>5} {:3} kernel{} {:10.3f} ms [{:.3f} {:.3f}] {:9.2f} {} {:6.3f} of {:.0f}  {}\n",
+      "{:>22} {:>5} {:3} kernel{} {:10.3f} ms [{:.3f} {:.3f}] {:9.2f} {}{}  {}\n",
       to_string(e), b.dtype, f.kernels, f.kernels == 1 ? " " : "s", f.ms_median, f.ms_min, f.ms_max,
-      f.rate, b.row->unit == Unit::Gflops ? "GFLOP/s" : "GB/s", f.fraction_of_limit(), f.limit,
+      f.rate, b.row->unit == Unit::Gflops ? "GFLOP/s" : "GB/s", part,
       (f.wrong.empty() ? "right" : style.warn + "WRONG" + style.plain) +
           (f.device_us_median > 0 ? fmt::format("  device {:.1f} us", f.device_us_median) : "") +
           peer_text(b.peer, f.ms_median, f.peer_ms_median));
@@ -123,8 +124,9 @@ int run_kernels(KernelBench b) {
   (void)b.peer.library({});  // is there, before anything is printed
   MachineLimits limits(*device);
   if (!b.json)
-    fmt::print("{} on {} ({}): medians [fastest slowest], part of the machine's limit\n",
-               b.row->name, device->name(), device->hcq().info().driver);
+    fmt::print("{} on {} ({}): medians [fastest slowest]{}\n", b.row->name, device->name(),
+               device->hcq().info().driver,
+               b.options.seconds > 0 ? ", part of the machine's limit" : "");
   int exit_code = kExitOk;
   for (const Extents& e : cases) {
     const KernelFigures f = measure(*b.row, e, b.options, limits, [&](const KernelCase& c) {
@@ -163,7 +165,8 @@ void add_kernels(CLI::App& bench, const KernelRow& row, Action& chosen) {
     c->add_option("--weights", b->options.weights,
                   "The weights packed in blocks of a GGUF type: Q4_0, Q8_0, Q4_K, ...")
         ->type_name("TYPE");
-  add_setting(*c, "--seconds", b->options.seconds, "About how long each case is timed", "S",
+  add_setting(*c, "--seconds", b->options.seconds,
+              "About how long each case is timed; 0: once, without the machine's limit", "S",
               between(0.0, 600.0));
   c->add_flag("--json", b->json, "One JSON object per case instead of text");
   add_peer_options(*c, b->peer, true);
