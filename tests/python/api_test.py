@@ -61,8 +61,6 @@ REASONS = {
     "KernelOptions": "keyword arguments of Kernel",
     "KernelOutput": "a pair of shape and dtype",
     "SessionOptions": "keyword arguments of Session",
-    "Item": "None, a tensor or a list",
-    "Items": "a dict",
     "Model.run": "model(...)",
     "ValueInfo.has_rank": "shape is not None",
     "SaveOptions": "keyword arguments of save() and onnx.export()",
