@@ -89,9 +89,9 @@ class Bias {
   Tensor counter(const Size& n, size_t axis) const {
     Sizes sizes(4, 1);
     sizes[axis] = n;
-    return Tensor::arange(0, Number(n), 1, node_.options(DType::I64)).reshape(sizes);
+    return Tensor::arange(0, Number(n), 1, node_.options(DType::I32)).reshape(sizes);
   }
-  Tensor lengths() const { return node_.tensor(6).cast(DType::I64).reshape({-1, 1, 1, 1}); }
+  Tensor lengths() const { return node_.tensor(6).cast(DType::I32).reshape({-1, 1, 1, 1}); }
   // A mask that is shorter than the keys hides those behind it.
   Tensor given(DType dtype) const {
     const Tensor mask = node_.tensor(3);

@@ -181,7 +181,7 @@ double scale_of(const Node& node, const Tensor& q) {
 }
 
 Tensor counter(const Node& node, const Size& n, Sizes sizes) {
-  return Tensor::arange(0, Number(n), 1, node.options(DType::I64)).reshape(sizes);
+  return Tensor::arange(0, Number(n), 1, node.options(DType::I32)).reshape(sizes);
 }
 
 // Which keys each query sees: those up to its own position, as many as the window has, none behind
@@ -191,7 +191,7 @@ Tensor causal_bias(const Node& node, const Size& queries, const Size& keys, cons
   const Tensor at = counter(node, queries, {1, 1, queries, 1}) + Number(past),
                key = counter(node, keys, {1, 1, 1, keys});
   Tensor hidden = key > at;
-  if (node.has(5)) hidden = hidden | (key > node.tensor(5).cast(DType::I64).reshape({-1, 1, 1, 1}));
+  if (node.has(5)) hidden = hidden | (key > node.tensor(5).cast(DType::I32).reshape({-1, 1, 1, 1}));
   const int64_t window = node.integer("local_window_size", -1);
   if (window > 0) hidden = hidden | (key <= at - window);
   const Tensor bias = hidden.cast(dtype) * -10000.0;
