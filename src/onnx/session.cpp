@@ -67,7 +67,8 @@ void require_known(const Description& d, const SessionOptions& o) {
 void require_tensors(const std::vector<ValueInfo>& values, const char* what) {
   for (const ValueInfo& v : values)
     if (v.is_sequence)
-      fail<Unsupported>("{} '{}' is of type '{}', a session takes and gives tensors alone: run the model",
+      fail<Unsupported>("{} '{}' is of type '{}', a session takes and gives tensors alone: run the "
+                        "model",
                         what, v.name, v.type);
 }
 

@@ -93,7 +93,8 @@ class Sequences(OnnxTest):
         return self.load(model([node("SequenceInsert", ["s", "x"], ["longer"]), node("Identity", ["o"], ["same"]),
                                 node("OptionalHasElement", ["o"], ["has"])],
                                [typed("s", sequence), value("x", FLOAT, None), typed("o", maybe)],
-                               [typed("longer", sequence), typed("same", maybe), value("has", 9, [])], opsets=[("", 18)]))
+                               [typed("longer", sequence), typed("same", maybe), value("has", 9, [])],
+                               opsets=[("", 18)]))
 
     def test_are_lists_and_none(self):
         m = self.sequences()
