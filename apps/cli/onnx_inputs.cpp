@@ -106,6 +106,14 @@ Tensor input_of(const onnx::ValueInfo& v, const std::string& value, const std::s
   return made_up(v, *shape, device);
 }
 
+void refuse_sequences(const std::vector<onnx::ValueInfo>& values, const char* what) {
+  for (const onnx::ValueInfo& v : values)
+    if (v.is_sequence)
+      throw UsageError(fmt::format("{} '{}' is of type '{}', files hold tensors alone: call the "
+                                   "model from Python or C++",
+                                   what, v.name, v.type));
+}
+
 }  // namespace
 
 void add_onnx_inputs_option(CLI::App& c, std::vector<std::string>& inputs) {
@@ -120,6 +128,8 @@ void add_onnx_inputs_option(CLI::App& c, std::vector<std::string>& inputs) {
 onnx::Values read_onnx_inputs(const std::vector<std::string>& given, const onnx::Model& model) {
   const std::vector<onnx::ValueInfo>& inputs = model.description().inputs;
   const std::vector<std::string> names = names_of(inputs);
+  refuse_sequences(inputs, "input");
+  refuse_sequences(model.description().outputs, "output");
   onnx::Values out;
   for (const std::string& text : given) {
     const std::string& name = input_named(text, names);
@@ -128,7 +138,7 @@ onnx::Values read_onnx_inputs(const std::vector<std::string>& given, const onnx:
     out.emplace(name, input_of(*info, text.substr(name.size() + 1), model.device()));
   }
   for (const onnx::ValueInfo& v : inputs)
-    if (!out.contains(v.name))
+    if (!out.contains(v.name) && !v.is_optional)
       throw UsageError(
           fmt::format("--input {}=FILE is missing: {}{}", v.name, v.type,
                       v.has_rank ? fmt::format(" ({})", fmt::join(v.shape, ", ")) : std::string()));

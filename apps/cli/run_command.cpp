@@ -150,16 +150,16 @@ void print_times(const RunOptions& o, const onnx::Session& session, double first
 int run(RunOptions o) {
   os::catch_interrupts();
   o.device = engine::canonical_device(o.device);
-  onnx::Session session(onnx::load(o.model, {.device = o.device}));
-  const onnx::Description& description = session.model().description();
-  const onnx::Values inputs = read_onnx_inputs(o.inputs, session.model());
+  const onnx::Model model = onnx::load(o.model, {.device = o.device});
+  const onnx::Values inputs = read_onnx_inputs(o.inputs, model);
+  onnx::Session session(model);
   std::vector<double> ms;
   onnx::Values outputs = timed(o, session, inputs, ms);
   const double first_ms = std::exchange(ms, {})[0];
   for (uint32_t i = 1; i < o.repeat && !os::interrupted(); i++)
     outputs = timed(o, session, inputs, ms);
   if (os::interrupted()) return kExitInterrupted;
-  write_outputs(o, description, outputs);
+  write_outputs(o, model.description(), outputs);
   print_times(o, session, first_ms, ms);
   return kExitOk;
 }
@@ -170,7 +170,8 @@ void add_run_command(CLI::App& app, Action& chosen) {
   CLI::App* c = app.add_subcommand(
       "run",
       "Runs an ONNX model on inputs from files or made up; prints shape, dtype, least, mean and largest "
-      "element of every output, and the time; `tuff inspect` lists what it takes");
+      "element of every output, and the time; `tuff inspect` lists what it takes; models with "
+      "sequences are for Python and C++");
   auto o = std::make_shared<RunOptions>();
   c->add_option("model", o->model, "The model")->required()->type_name("MODEL.onnx");
   add_onnx_inputs_option(*c, o->inputs);

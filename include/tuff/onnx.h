@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <tuff/jit.h>
@@ -19,7 +20,12 @@ namespace tuff::onnx {
 struct ValueInfo {
   std::string name;
   std::string type;           ///< "FLOAT", "INT64", "sequence of FLOAT"
-  DType dtype = DType::Void;  ///< of a tensor; Void where tuff cannot compute with it
+  /// Of its tensors; Void where tuff cannot compute with them. Elements that tuff has no dtype for
+  /// are in a wider one, which holds all of their values: INT4 and INT2 in I8, UINT4 and UINT2 in
+  /// U8, FLOAT4E2M1, FLOAT8E4M3FNUZ and FLOAT8E5M2FNUZ in F16, FLOAT8E8M0 in F32.
+  DType dtype = DType::Void;
+  bool is_sequence = false;  ///< of tensors of this dtype and shape
+  bool is_optional = false;  ///< may be nothing; as an input it may be left out
   bool has_rank = false;
   std::vector<std::string> shape;  ///< "3", "batch", "?" where nothing is known
 };
@@ -47,6 +53,12 @@ struct Description {
 /// Values by name.
 using Values = std::map<std::string, Tensor>;
 
+/// What an input or output may be: nothing (an optional that is empty), a tensor, a sequence.
+using Item = std::variant<std::monostate, Tensor, std::vector<Tensor>>;
+
+/// Inputs or outputs by name, also of models that have sequences and optionals.
+using Items = std::map<std::string, Item>;
+
 /// How load() makes a model.
 struct LoadOptions {
   std::string device;  ///< where the model runs; "" is the default device
@@ -65,6 +77,9 @@ class Model {
   /// shape than the model declares; Unsupported naming operator, version and node for what cannot
   /// be run. Nothing runs before an output is realized, but what decides shapes and branches.
   Values operator()(const Values& inputs) const;
+  /// As the call, also for inputs and outputs that are sequences or optional, which the call
+  /// refuses: Unsupported.
+  Items run(const Items& inputs) const;
 
  private:
   friend Model load(const std::string& path, const LoadOptions& options);
@@ -88,7 +103,8 @@ struct SessionOptions {
 /// call runs the model. Calls from several threads wait for each other.
 class Session {
  public:
-  /// InvalidArgument: a dynamic extent that no input has, or bounds that are none.
+  /// InvalidArgument: a dynamic extent that no input has, or bounds that are none. Unsupported: an
+  /// input or output that is a sequence; such models are run by Model::run().
   explicit Session(Model model, SessionOptions options = {});
   ~Session();
   Session(Session&&) noexcept;

@@ -3,6 +3,7 @@
 #include <pybind11/stl/filesystem.h>
 #include <tuff/onnx.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/check.h"
@@ -51,32 +52,64 @@ Tensor tensor_from(const py::handle& value) {
   return py::module_::import("tuff._tuff").attr("tensor")(value).cast<Tensor>();
 }
 
-void add_inputs(onnx::Values& inputs, const py::dict& given) {
+// What the model declares as a sequence is a list of tensors, and None is no value.
+onnx::Item item_from(const std::vector<ValueInfo>& infos, const std::string& name,
+                     const py::handle& value) {
+  if (value.is_none()) return {};
+  const auto info = std::ranges::find(infos, name, &ValueInfo::name);
+  const bool is_list = py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value);
+  if (info == infos.end() || !info->is_sequence || !is_list) return tensor_from(value);
+  std::vector<Tensor> out;
+  for (const py::handle& element : value) out.push_back(tensor_from(element));
+  return out;
+}
+
+void add_inputs(onnx::Items& inputs, const Model& model, const py::dict& given) {
   for (const auto& [key, value] : given) {
     if (!py::isinstance<py::str>(key))
       throw py::type_error("inputs are named by str, not " + type_name(key));
     const std::string name = text_of(key);
-    if (!inputs.emplace(name, tensor_from(value)).second)
+    if (!inputs.emplace(name, item_from(model.description().inputs, name, value)).second)
       throw py::type_error("input '" + name + "' is given twice");
   }
 }
 
-// A Model, or a Session of one.
-template <class Callable>
-py::dict call(Callable& callable, const Model& model, const py::args& args,
-              const py::kwargs& named) {
+onnx::Items inputs_from(const Model& model, const py::args& args, const py::kwargs& named) {
   if (args.size() > 1 || (args.size() == 1 && !py::isinstance<py::dict>(args[0])))
     throw py::type_error("a model is called with its inputs by name, or with a dict of them");
-  onnx::Values inputs;
-  if (args.size() == 1) add_inputs(inputs, args[0]);
-  add_inputs(inputs, named);
-  const onnx::Values values = [&] {
-    const Unlocked others;  // what decides shapes is waited for
-    return callable(inputs);
-  }();
+  onnx::Items inputs;
+  if (args.size() == 1) add_inputs(inputs, model, args[0]);
+  add_inputs(inputs, model, named);
+  return inputs;
+}
+
+template <class Named>
+py::dict outputs_of(const Model& model, const Named& values) {
   py::dict out;
-  for (const ValueInfo& v : model.description().outputs) out[text(v.name)] = values.at(v.name);
+  for (const ValueInfo& v : model.description().outputs)
+    out[text(v.name)] = py::cast(values.at(v.name));
   return out;
+}
+
+py::dict call(const Model& model, const py::args& args, const py::kwargs& named) {
+  const onnx::Items inputs = inputs_from(model, args, named);
+  const onnx::Items values = [&] {
+    const Unlocked others;  // what decides shapes is waited for
+    return model.run(inputs);
+  }();
+  return outputs_of(model, values);
+}
+
+py::dict call_session(Session& session, const py::args& args, const py::kwargs& named) {
+  const Model& model = session.model();
+  onnx::Values inputs;
+  for (const auto& [name, item] : inputs_from(model, args, named))
+    if (const auto* tensor = std::get_if<Tensor>(&item)) inputs.emplace(name, *tensor);
+  const onnx::Values values = [&] {
+    const Unlocked others;
+    return session(inputs);
+  }();
+  return outputs_of(model, values);
 }
 
 void bind_facts_of_models(py::module_& m) {
@@ -88,7 +121,10 @@ void bind_facts_of_models(py::module_& m) {
           [](const ValueInfo& v) {
             return v.dtype == DType::Void ? py::object(py::none()) : dtype_object(v.dtype);
           },
-          "Of a tensor; None where tuff cannot compute with it.")
+          "Of its tensors; None where tuff cannot compute with them.")
+      .def_readonly("is_sequence", &ValueInfo::is_sequence, "Of tensors: a list.")
+      .def_readonly("is_optional", &ValueInfo::is_optional,
+                    "May be None; as an input it may be left out.")
       .def_property_readonly("shape", &shape_of,
                              "Numbers, names, None for what is not known; None for any rank.")
       .def("__repr__", [](const ValueInfo& v) {
@@ -145,12 +181,7 @@ void bind_session(py::module_& m) {
            arg("model"), arg("dynamic") = py::none(), arg("graphs") = 8,
            "dynamic: the model's names of extents that one graph serves, with the least and the "
            "most of each: {\"batch\": (1, 64)}; graphs: so many are kept.")
-      .def(
-          "__call__",
-          [](Session& s, const py::args& args, const py::kwargs& named) {
-            return call(s, s.model(), args, named);
-          },
-          "As the model's call, but that outputs are realized.")
+      .def("__call__", &call_session, "As the model's call, but that outputs are realized.")
       .def_property_readonly("model", [](const Session& s) { return s.model(); })
       .def_property_readonly("why_not_captured", &Session::why_not_captured,
                              "Why the last call was none of a captured graph; \"\": it was, or "
@@ -191,12 +222,9 @@ void bind_onnx(py::module_& parent) {
   bind_description(m);
   py::class_<Model>(m, "Model", "A function from inputs to outputs by name. Copies share.")
       .def(
-          "__call__",
-          [](const Model& m, const py::args& args, const py::kwargs& named) {
-            return call(m, m, args, named);
-          },
+          "__call__", &call,
           "All outputs, in the model's order; inputs by name or as a dict: tensors, or what "
-           "tensor() takes.")
+          "tensor() takes. A sequence is a list of them, an empty optional None.")
       .def("description", &Model::description)
       .def_property_readonly("device", &Model::device, "\"\" is the default device.")
       .def_property_readonly("inputs", [](const Model& x) { return x.description().inputs; })

@@ -89,11 +89,14 @@ void require_order_of(const std::vector<io::onnx::Node>& nodes, Names known) {
   }
 }
 
-std::string declared(const io::onnx::ValueInfo& v) {
-  if (!v.type.shape) return type_text(v.type);
-  std::string out = type_text(v.type) + " (";
-  for (size_t i = 0; i < v.type.shape->size(); i++) {
-    const io::onnx::Dimension& d = (*v.type.shape)[i];
+// "FLOAT (batch, 3)", "sequence of FLOAT (?)"
+std::string declared(const Type& type) {
+  const Type* tensor = &type;
+  while (tensor->inner) tensor = tensor->inner.get();
+  if (!tensor->shape) return type_text(type);
+  std::string out = type_text(type) + " (";
+  for (size_t i = 0; i < tensor->shape->size(); i++) {
+    const io::onnx::Dimension& d = (*tensor->shape)[i];
     out += i ? ", " : "";
     out += d.value ? std::to_string(*d.value) : d.name.empty() ? "?" : d.name;
   }
@@ -104,37 +107,53 @@ std::string declared(const io::onnx::ValueInfo& v) {
 // writes where it knows nothing.)
 using Extents = std::map<std::string, std::pair<Size, std::string>>;
 
-void check_shape(const io::onnx::ValueInfo& v, const Sizes& sizes, Extents& named) {
-  if (!v.type.shape) return;
-  const std::vector<io::onnx::Dimension>& shape = *v.type.shape;
+// `where`: "input 'x'", as errors name it.
+void check_shape(const std::string& where, const Type& type, const Sizes& sizes, Extents& named) {
+  if (!type.shape) return;
+  const std::vector<io::onnx::Dimension>& shape = *type.shape;
   bool fits = shape.size() == sizes.size();
   for (size_t i = 0; fits && i < sizes.size(); i++)
     fits = !shape[i].value || sizes[i] == Size(*shape[i].value);
   if (!fits)
-    fail<InvalidArgument>("input '{}' has the shape {}, the model declares {}", v.name,
-                          shape_text(sizes), declared(v));
+    fail<InvalidArgument>("{} has the shape {}, the model declares {}", where, shape_text(sizes),
+                          declared(type));
   for (size_t i = 0; i < sizes.size(); i++) {
     if (shape[i].value || shape[i].name.empty() || shape[i].name == "?") continue;
-    const auto [at, added] = named.emplace(shape[i].name, std::pair(sizes[i], v.name));
+    const auto [at, added] = named.emplace(shape[i].name, std::pair(sizes[i], where));
     if (!added && at->second.first != sizes[i])
-      fail<InvalidArgument>("'{}' is {} of input '{}' and {} of input '{}'", shape[i].name,
-                            at->second.first.str(), at->second.second, sizes[i].str(), v.name);
+      fail<InvalidArgument>("'{}' is {} of {} and {} of {}", shape[i].name,
+                            at->second.first.str(), at->second.second, sizes[i].str(), where);
   }
 }
 
-void check_input(const io::onnx::ValueInfo& v, const Value& value, Extents& named) {
-  if (v.type.kind != Type::Kind::Tensor) return;
-  if (value.is_sequence() || value.absent())
-    fail<InvalidArgument>("input '{}' is {}, the model declares {}", v.name, value.str(),
-                          declared(v));
-  const DType wanted = dtype_of(v.type.element);
+void check_tensor(const std::string& where, const Type& type, const Value& value, Extents& named) {
+  const DType wanted = dtype_of(type.element);
   if (wanted == DType::Void)
-    fail<Unsupported>("input '{}' is of type {}, which is not supported", v.name,
-                      io::onnx::name(v.type.element));
-  if (value.dtype() != wanted)
-    fail<InvalidArgument>("input '{}' is {}, the model declares {}", v.name, value.str(),
-                          declared(v));
-  check_shape(v, value.sizes(), named);
+    fail<Unsupported>("{} is of type {}, which is not supported", where,
+                      io::onnx::name(type.element));
+  if (value.is_sequence() || value.absent() || value.dtype() != wanted)
+    fail<InvalidArgument>("{} is {}, the model declares {}", where, value.str(), declared(type));
+  check_shape(where, type, value.sizes(), named);
+}
+
+void check_value(const std::string& where, const Type& type, const Value& value, Extents& named) {
+  switch (type.kind) {
+    case Type::Kind::Tensor: check_tensor(where, type, value, named); break;
+    case Type::Kind::Optional:
+      if (type.inner && !value.absent()) check_value(where, *type.inner, value, named);
+      break;
+    case Type::Kind::Sequence:
+      if (!value.is_sequence())
+        fail<InvalidArgument>("{} is {}, the model declares {}", where, value.str(),
+                              declared(type));
+      for (size_t i = 0; type.inner && i < value.sequence().size(); i++) {
+        Extents own;  // each element may have others
+        check_value(fmt::format("element {} of {}", i, where), *type.inner, value.sequence()[i],
+                    own);
+      }
+      break;
+    default: break;
+  }
 }
 
 }  // namespace
@@ -192,10 +211,12 @@ void check_inputs(const Graph& graph, const std::map<std::string, Value>& inputs
   Extents named;
   for (const io::onnx::ValueInfo& v : graph.inputs) {
     const auto given = inputs.find(v.name);
-    if (given != inputs.end()) check_input(v, given->second, named);
+    if (given != inputs.end())
+      check_value(fmt::format("input '{}'", v.name), v.type, given->second, named);
     if (given == inputs.end() && v.type.kind != Type::Kind::Optional &&
         !is_initializer(graph, v.name))
-      fail<InvalidArgument>("input '{}' is missing, the model declares {}", v.name, declared(v));
+      fail<InvalidArgument>("input '{}' is missing, the model declares {}", v.name,
+                            declared(v.type));
   }
   for (const auto& [name, value] : inputs)
     if (std::ranges::none_of(graph.inputs, [&](const auto& v) { return v.name == name; }))

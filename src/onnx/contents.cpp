@@ -5,7 +5,7 @@
 
 #include <tuff/int4.h>
 #include "base/check.h"
-#include "onnx/node.h"
+#include "onnx/elements.h"
 
 namespace tuff::onnx {
 
@@ -24,7 +24,8 @@ int64_t element_count(const TensorData& data) {
 
 uint64_t stored_bytes(const TensorData& data) {
   const auto count = uint64_t(element_count(data));
-  return is_4_bits(data.type) ? (count + 1) / 2 : count * size_bytes(dtype_of(data.type));
+  const uint64_t bits = io::onnx::size_bits(data.type);
+  return bits < 8 ? (count + 8 / bits - 1) / (8 / bits) : count * (bits / 8);
 }
 
 // A model is not to reach beyond its own folder.
@@ -64,9 +65,15 @@ std::vector<uint8_t> Contents::bytes(const TensorData& data) const {
   return data.bytes;
 }
 
+// Integers of 4 bits, of which there may be many, on the device.
 Tensor Contents::unpacked(const TensorData& data) const {
   const int64_t count = element_count(data);
   const std::vector<uint8_t> packed = bytes(data);
+  if (data.type != ElementType::Int4 && data.type != ElementType::Uint4) {
+    const std::vector<uint8_t> wide = onnx::unpacked(data.type, packed, count);
+    return Tensor::from_bytes(wide.data(), Sizes(data.dims),
+                              {.dtype = dtype_of(data.type), .device = device_});
+  }
   const Tensor both = unpack_int4(
       Tensor::from_bytes(packed.data(), {int64_t(packed.size())},
                          {.dtype = DType::U8, .device = device_}),
@@ -83,7 +90,7 @@ Tensor Contents::made(const TensorData& data) const {
   if (size != stored_bytes(data))
     fail<IoError>("'{}' has {} bytes of contents, {} elements of {} take {}", data.name, size,
                   element_count(data), io::onnx::name(data.type), stored_bytes(data));
-  if (is_4_bits(data.type) && size) return unpacked(data);
+  if (is_narrow(data.type) && size) return unpacked(data);
   const TensorOptions options{.dtype = dtype, .device = device_};
   if (!size) return Tensor::empty(Sizes(data.dims), options);
   if (!data.range) return Tensor::from_bytes(data.bytes.data(), Sizes(data.dims), options);
@@ -100,7 +107,7 @@ Tensor Contents::made(const TensorData& data) const {
 Value Contents::with_numbers(const TensorData& data, Tensor tensor) const {
   const DType dtype = tensor.dtype();
   const int64_t count = element_count(data);
-  if (is_4_bits(data.type)) return Value::of_4_bits(std::move(tensor));
+  if (is_narrow(data.type)) return Value(std::move(tensor)).of(data.type);
   if (count > (tuff::is_float(dtype) ? kMostFloats : kMostIntegers))
     return tensor;
   const std::vector<uint8_t> raw = bytes(data);

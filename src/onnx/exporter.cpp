@@ -37,11 +37,8 @@ Attribute attribute(std::string name, std::string value) {
 }
 
 ElementType element_type(DType t) {
-  if (t == DType::Index) return ElementType::Int64;
-  for (int i = 1; i <= int(ElementType::Int2); i++) {
-    const auto e = ElementType(i);
-    if (!is_4_bits(e) && dtype_of(e) == t) return e;
-  }
+  const ElementType found = element_of(t == DType::Index ? DType::I64 : t);
+  if (found != ElementType::Undefined) return found;
   fail<Unsupported>("ONNX has no element type {}: cast() to one that it has", name(t));
 }
 

@@ -74,6 +74,11 @@ std::vector<std::string> names_of(const std::vector<io::onnx::ValueInfo>& values
   return out;
 }
 
+// Of a tensor, and of those that a sequence or an optional holds.
+io::onnx::ElementType element_within(const io::onnx::Type& type) {
+  return type.inner ? element_within(*type.inner) : type.element;
+}
+
 // "node conv1 (Conv-11) of float32 (1, 3, 8, 8), float32 (4, 3, 3, 3)"
 std::string title(const io::onnx::Node& node, int64_t version, const std::vector<Value>& inputs) {
   std::string out = fmt::format("node {} ({}{}{}-{})", shown_name(node), node.domain,
@@ -152,10 +157,9 @@ NamedValues Importer::run(const NamedValues& inputs) const {
   const Call call{{}, &model_.opsets};
   Frame frame{.call = &call};
   put_constants(model_.graph, frame);
-  for (const auto& [name, value] : inputs) frame.values.insert_or_assign(name, value);
   for (const io::onnx::ValueInfo& v : model_.graph.inputs)
-    if (is_4_bits(v.type.element) && inputs.contains(v.name))
-      frame.values[v.name] = Value::of_4_bits(inputs.at(v.name).tensor(device_));
+    if (const auto given = inputs.find(v.name); given != inputs.end())
+      frame.values.insert_or_assign(v.name, given->second.of(element_within(v.type)));
   run_nodes(model_.graph.nodes, frame);
   NamedValues out;
   for (const io::onnx::ValueInfo& o : model_.graph.outputs) out.emplace(o.name, frame.find(o.name));
@@ -208,7 +212,10 @@ Outputs Importer::run_node(const io::onnx::Node& node, std::vector<Value> inputs
     if (const Function* f = function(node)) return call(*f, node, inputs, frame);
     const Operator* found = find_operator(domain, node.op_type, version);
     if (!found) fail<Unsupported>("the operator is not supported");
-    return found->run(Node(node, version, inputs, Around(*this, frame)));
+    Outputs outputs = found->run(Node(node, version, inputs, Around(*this, frame)));
+    if (const auto from = size_t(found->elements_of); from < inputs.size())
+      for (Value& v : outputs) v = v.of(inputs[from].element());
+    return outputs;
   } catch (const Error&) {
     rethrow_at(title(node, version, inputs));
   } catch (const std::out_of_range&) {

@@ -8,14 +8,22 @@
 #include "onnx/importer.h"
 
 namespace tuff::onnx {
+
+using io::onnx::Type;
+
 namespace {
 
 ValueInfo info_of(const io::onnx::ValueInfo& v) {
   ValueInfo out{.name = v.name, .type = type_text(v.type), .shape = {}};
-  if (v.type.kind == io::onnx::Type::Kind::Tensor) out.dtype = dtype_of(v.type.element);
-  out.has_rank = v.type.shape.has_value();
-  if (!v.type.shape) return out;
-  for (const io::onnx::Dimension& d : *v.type.shape)
+  const Type* type = &v.type;
+  out.is_optional = type->kind == Type::Kind::Optional;
+  if (out.is_optional && type->inner) type = type->inner.get();
+  out.is_sequence = type->kind == Type::Kind::Sequence;
+  if (out.is_sequence && type->inner) type = type->inner.get();
+  if (type->kind == Type::Kind::Tensor) out.dtype = dtype_of(type->element);
+  out.has_rank = type->shape.has_value();
+  if (!type->shape) return out;
+  for (const io::onnx::Dimension& d : *type->shape)
     out.shape.push_back(d.value ? std::to_string(*d.value) : d.name.empty() ? "?" : d.name);
   return out;
 }
@@ -55,6 +63,33 @@ Description description_of(const io::onnx::Model& model) {
   return out;
 }
 
+Value value_of(const std::string& name, const Tensor& tensor, const std::string& device) {
+  if (!tensor.defined()) fail<InvalidArgument>("input '{}' is an undefined tensor", name);
+  return device.empty() ? tensor : tensor.to(device);
+}
+
+Value value_of(const std::string& name, const Item& item, const std::string& device) {
+  if (const auto* tensor = std::get_if<Tensor>(&item)) return value_of(name, *tensor, device);
+  const auto* list = std::get_if<std::vector<Tensor>>(&item);
+  if (!list) return {};
+  Sequence elements;
+  for (const Tensor& t : *list) elements.push_back(value_of(name, t, device));
+  return Value(std::move(elements));
+}
+
+Item item_of(const std::string& name, const Value& value, const std::string& device) {
+  if (value.absent()) return {};
+  if (!value.is_sequence()) return value.tensor(device);
+  std::vector<Tensor> out;
+  for (const Value& v : value.sequence()) {
+    if (v.absent() || v.is_sequence())
+      fail<Unsupported>("output '{}' is a sequence that holds {}: tensors are supported", name,
+                        v.str());
+    out.push_back(v.tensor(device));
+  }
+  return out;
+}
+
 }  // namespace
 
 struct Model::State {
@@ -70,18 +105,25 @@ const Description& Model::description() const { return state_->description; }
 const std::string& Model::device() const { return state_->importer.device(); }
 const Values& Model::parameters() const { return state_->importer.parameters(); }
 
-Values Model::operator()(const Values& inputs) const {
+Items Model::run(const Items& inputs) const {
   const Importer& importer = state_->importer;
   NamedValues given;
-  for (const auto& [name, tensor] : inputs) {
-    if (!tensor.defined()) fail<InvalidArgument>("input '{}' is an undefined tensor", name);
-    given.emplace(name, importer.device().empty() ? tensor : tensor.to(importer.device()));
-  }
+  for (const auto& [name, item] : inputs)
+    given.emplace(name, value_of(name, item, importer.device()));
+  Items out;
+  for (const auto& [name, value] : importer.run(given))
+    out.emplace(name, item_of(name, value, importer.device()));
+  return out;
+}
+
+Values Model::operator()(const Values& inputs) const {
   Values out;
-  for (const auto& [name, value] : importer.run(given)) {
-    if (value.is_sequence() || value.absent())
-      fail<Unsupported>("output '{}' is {}, and no tensor", name, value.str());
-    out.emplace(name, value.tensor(importer.device()));
+  for (auto& [name, item] : run(Items(inputs.begin(), inputs.end()))) {
+    const auto* tensor = std::get_if<Tensor>(&item);
+    if (!tensor)
+      fail<Unsupported>("output '{}' is {}, and no tensor: run() gives it", name,
+                        std::holds_alternative<std::monostate>(item) ? "nothing" : "a sequence");
+    out.emplace(name, *tensor);
   }
   return out;
 }

@@ -20,33 +20,6 @@ constexpr int64_t kMostFolded = 4096;
 
 }  // namespace
 
-DType dtype_of(ElementType type) {
-  switch (type) {
-    case ElementType::Float: return DType::F32;
-    case ElementType::Uint4:
-    case ElementType::Uint8: return DType::U8;
-    case ElementType::Int4:
-    case ElementType::Int8: return DType::I8;
-    case ElementType::Uint16: return DType::U16;
-    case ElementType::Int16: return DType::I16;
-    case ElementType::Int32: return DType::I32;
-    case ElementType::Int64: return DType::I64;
-    case ElementType::Bool: return DType::Bool;
-    case ElementType::Float16: return DType::F16;
-    case ElementType::Double: return DType::F64;
-    case ElementType::Uint32: return DType::U32;
-    case ElementType::Uint64: return DType::U64;
-    case ElementType::Bfloat16: return DType::BF16;
-    case ElementType::Float8E4M3FN: return DType::F8E4M3FN;
-    case ElementType::Float8E5M2: return DType::F8E5M2;
-    default: return DType::Void;
-  }
-}
-
-bool is_4_bits(ElementType type) {
-  return type == ElementType::Int4 || type == ElementType::Uint4;
-}
-
 const Value& Inputs::value(size_t i) const {
   if (!has(i)) fail<InvalidArgument>("input {} is missing", i);
   return values_[i];
@@ -152,14 +125,18 @@ const io::onnx::Graph& Attributes::graph(std::string_view name) const {
   return *a->graphs[0];
 }
 
-std::optional<DType> Attributes::dtype(std::string_view name) const {
+std::optional<ElementType> Attributes::element(std::string_view name) const {
   const Attribute* a = find(name);
   if (!a || a->ints.empty()) return std::nullopt;
   const auto type = ElementType(a->ints[0]);
-  const DType found = dtype_of(type);
-  if (found == DType::Void)
+  if (dtype_of(type) == DType::Void)
     fail<Unsupported>("the element type {} is not supported", io::onnx::name(type));
-  return found;
+  return type;
+}
+
+std::optional<DType> Attributes::dtype(std::string_view name) const {
+  const std::optional<ElementType> found = element(name);
+  return found ? std::optional(dtype_of(*found)) : std::nullopt;
 }
 
 std::optional<std::vector<int64_t>> Node::integers(std::string_view name, size_t input) const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "io/formats/onnx_model.h"
+#include "onnx/elements.h"
 #include "onnx/value.h"
 
 namespace tuff::onnx {
@@ -66,7 +67,9 @@ class Attributes {
   std::vector<std::string> texts(std::string_view name) const;
   Value constant(std::string_view name) const;
   const io::onnx::Graph& graph(std::string_view name) const;
-  std::optional<DType> dtype(std::string_view name) const;  // Unsupported for one that tuff lacks
+  // Unsupported for one that tuff lacks.
+  std::optional<io::onnx::ElementType> element(std::string_view name) const;
+  std::optional<DType> dtype(std::string_view name) const;  // that holds it
 
  private:
   const io::onnx::Attribute* find(std::string_view name) const;
@@ -105,9 +108,5 @@ class Node : public Inputs, public Attributes {
   int64_t version_;
   const Surroundings& around_;
 };
-
-// Void where tuff has none. Integers of 4 bits take 8.
-DType dtype_of(io::onnx::ElementType type);
-bool is_4_bits(io::onnx::ElementType type);
 
 }  // namespace tuff::onnx

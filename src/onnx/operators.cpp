@@ -1,6 +1,5 @@
 #include "onnx/operators.h"
 
-#include <cmath>
 #include <map>
 
 #include "base/check.h"
@@ -13,10 +12,11 @@ using Key = std::pair<std::string_view, std::string_view>;
 std::multimap<Key, const Operator*> make_table() {
   std::multimap<Key, const Operator*> out;
   for (const auto family :
-       {attention_operators(), control_operators(), index_operators(), math_operators(),
-        microsoft_operators(), norm_operators(), product_operators(), quantized_operators(),
-        random_operators(), recurrent_operators(), reduce_operators(), region_operators(),
-        resize_operators(), shape_operators(), signal_operators(), window_operators()})
+       {attention_operators(), control_operators(), feature_operators(), index_operators(),
+        math_operators(), microsoft_operators(), norm_operators(), product_operators(),
+        quantized_operators(), random_operators(), recurrent_operators(), reduce_operators(),
+        region_operators(), resize_operators(), shape_operators(), signal_operators(),
+        training_operators(), window_operators()})
     for (const Operator& row : family) out.emplace(Key(row.domain, row.name), &row);
   return out;
 }
@@ -48,15 +48,6 @@ int64_t axis_of(int64_t axis, int64_t rank) {
 std::vector<int64_t> axes_of(std::vector<int64_t> axes, int64_t rank) {
   for (int64_t& a : axes) a = axis_of(a, rank);
   return axes;
-}
-
-Tensor saturated(const Tensor& x, DType dtype) {
-  if (!is_int(dtype)) return x.cast(dtype);
-  const int bits = int(size_bytes(dtype)) * 8;
-  const double low = is_signed(dtype) ? -std::ldexp(1.0, bits - 1) : 0,
-               high = std::ldexp(1.0, is_signed(dtype) ? bits - 1 : bits) - 1;
-  const Tensor whole = is_float(x.dtype()) ? x.round() : x;
-  return whole.clamp(low, high).cast(dtype);
 }
 
 }  // namespace tuff::onnx

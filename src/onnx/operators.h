@@ -14,12 +14,17 @@ namespace tuff::onnx {
 inline constexpr int64_t kNewestOpset = 28;  // of ai.onnx: github.com/onnx/onnx, docs/Versioning.md
 inline constexpr int64_t kNewest = std::numeric_limits<int64_t>::max();
 inline constexpr const char* kMicrosoft = "com.microsoft";
+inline constexpr const char* kPreview = "ai.onnx.preview";
 
 struct Operator {
   const char* domain;  // "" is ai.onnx
   const char* name;
   int64_t first, last;  // versions of the domain's operators
   Outputs (*run)(const Node& node);
+  // The input whose elements the outputs have as they are: narrow ones stay what they are.
+  int elements_of = kNew;
+
+  static constexpr int kNew = -1;  // none: elements are made
 };
 
 // Null where no row has this version.
@@ -28,6 +33,7 @@ bool knows_operator(std::string_view domain, std::string_view name);  // of any 
 
 std::span<const Operator> attention_operators();
 std::span<const Operator> control_operators();
+std::span<const Operator> feature_operators();
 std::span<const Operator> index_operators();
 std::span<const Operator> math_operators();
 std::span<const Operator> microsoft_operators();
@@ -41,6 +47,7 @@ std::span<const Operator> region_operators();
 std::span<const Operator> resize_operators();
 std::span<const Operator> shape_operators();
 std::span<const Operator> signal_operators();
+std::span<const Operator> training_operators();
 std::span<const Operator> window_operators();
 
 // ---- what several families need
@@ -48,7 +55,5 @@ std::span<const Operator> window_operators();
 // An axis counted from the front. IndexError for one that is not there.
 int64_t axis_of(int64_t axis, int64_t rank);
 std::vector<int64_t> axes_of(std::vector<int64_t> axes, int64_t rank);
-// Rounded to the dtype, and kept in its range where that is of integers.
-Tensor saturated(const Tensor& x, DType dtype);
 
 }  // namespace tuff::onnx

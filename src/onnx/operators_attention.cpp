@@ -89,9 +89,9 @@ class Bias {
   Tensor counter(const Size& n, size_t axis) const {
     Sizes sizes(4, 1);
     sizes[axis] = n;
-    return Tensor::arange(0, Number(n), 1, node_.options(DType::I64)).reshape(sizes);
+    return Tensor::arange(0, Number(n), 1, node_.options(DType::I32)).reshape(sizes);
   }
-  Tensor lengths() const { return node_.tensor(6).cast(DType::I64).reshape({-1, 1, 1, 1}); }
+  Tensor lengths() const { return node_.tensor(6).cast(DType::I32).reshape({-1, 1, 1, 1}); }
   // A mask that is shorter than the keys hides those behind it.
   Tensor given(DType dtype) const {
     const Tensor mask = node_.tensor(3);
@@ -151,7 +151,32 @@ Outputs attention(const Node& node) {
   return {flat ? join_heads(y) : y, k, v, shown};
 }
 
+// By the graph that the attribute is, where there is one.
+Tensor modified(const Node& node, const char* attribute, const Tensor& x) {
+  if (!node.has(attribute)) return x;
+  const std::vector<Value> out = node.run(node.graph(attribute), {x});
+  if (out.size() != 1) fail<InvalidArgument>("{} gives {} values, not one", attribute, out.size());
+  return out[0].tensor(node.device()).cast(x.dtype());
+}
+
+// Scores and probabilities go through graphs of the model's own.
+Outputs flex_attention(const Node& node) {
+  const Tensor q = node.tensor(0), k = node.tensor(1), v = node.tensor(2);
+  if (q.dim() != 4 || k.dim() != 4 || v.dim() != 4)
+    fail<ShapeError>("queries, keys and values have 4 axes");
+  const int64_t heads = q.size(1), kv_heads = k.size(1);
+  if (kv_heads == 0 || heads % kv_heads != 0)
+    fail<ShapeError>("{} heads of queries for {} of keys", heads, kv_heads);
+  const double root = std::sqrt(node.number("scale", 1 / std::sqrt(double(int64_t(q.size(-1))))));
+  const DType precision = node.dtype("softmax_precision").value_or(accumulator(q.dtype()));
+  const auto repeated = [&](const Tensor& t) { return repeat_heads(t, heads / kv_heads); };
+  const Tensor scores = (q * root).matmul((repeated(k) * root).T()).cast(precision);
+  const Tensor p = modified(node, "prob_mod", modified(node, "score_mod", scores).softmax(-1));
+  return {p.matmul(repeated(v).cast(precision)).cast(v.dtype())};
+}
+
 constexpr Operator kRows[] = {
+    {kPreview, "FlexAttention", 1, kNewest, flex_attention},
     {"", "Attention", 23, kNewest, attention},
     {"", "RotaryEmbedding", 23, kNewest, rotary_embedding},
 };

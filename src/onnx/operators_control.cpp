@@ -21,7 +21,7 @@ Outputs conditional(const Node& node) {
 Value stacked(const std::vector<Value>& steps, int64_t axis, const std::string& device) {
   std::vector<Tensor> tensors;
   for (const Value& v : steps) tensors.push_back(v.tensor(device));
-  return Tensor::stack(tensors, axis);
+  return Value(Tensor::stack(tensors, axis)).of(steps.at(0).element());
 }
 
 // A loop without a step has nothing to say of an output's shape.
@@ -89,9 +89,11 @@ Outputs scan(const Node& node) {
   std::vector<std::vector<Value>> steps(kept);
   for (int64_t i = 0; i < count; i++) {
     std::vector<Value> inputs = carried;
-    for (size_t k = 0; k < sequences; k++)
-      inputs.push_back(
-          node.tensor(states + k).select(in_axes.at(k), in_ways.at(k) ? count - 1 - i : i));
+    for (size_t k = 0; k < sequences; k++) {
+      const int64_t row = in_ways.at(k) ? count - 1 - i : i;
+      const Value slice = node.tensor(states + k).select(in_axes.at(k), row);
+      inputs.push_back(slice.of(node.value(states + k).element()));
+    }
     const std::vector<Value> out = node.run(body, std::move(inputs));
     for (size_t k = 0; k < states; k++) carried[k] = out[k];
     for (size_t k = 0; k < kept; k++) steps[k].push_back(out[states + k]);
@@ -185,11 +187,14 @@ Outputs map(const Node& node) {
 }
 
 Outputs concat(const Node& node) {
+  const Sequence& s = node.value(0).sequence();
+  if (s.empty()) fail<InvalidArgument>("an empty sequence has no tensors to join");
   std::vector<Tensor> parts;
-  for (const Value& v : node.value(0).sequence()) parts.push_back(v.tensor(node.device()));
+  for (const Value& v : s) parts.push_back(v.tensor(node.device()));
   const int64_t axis = node.integer("axis");
-  if (node.integer("new_axis", 0)) return {Tensor::stack(parts, axis)};
-  return {Tensor::cat(parts, axis)};
+  const Value joined =
+      node.integer("new_axis", 0) ? Tensor::stack(parts, axis) : Tensor::cat(parts, axis);
+  return {joined.of(s[0].element())};
 }
 
 Outputs split(const Node& node) {
@@ -231,7 +236,7 @@ constexpr Operator kRows[] = {
     {"", "SequenceInsert", 11, kNewest, insert},
     {"", "SequenceLength", 11, kNewest, length},
     {"", "SequenceMap", 17, kNewest, map},
-    {"", "SplitToSequence", 11, kNewest, split},
+    {"", "SplitToSequence", 11, kNewest, split, 0},
 };
 
 }  // namespace

@@ -255,20 +255,20 @@ Outputs non_max_suppression(const Node& node) {
 }
 
 constexpr Operator kRows[] = {
-    {"", "Compress", 9, kNewest, compress},
-    {"", "Gather", 1, kNewest, gather},
-    {"", "GatherElements", 11, kNewest, gather_elements},
-    {"", "GatherND", 11, kNewest, gather_nd},
+    {"", "Compress", 9, kNewest, compress, 0},
+    {"", "Gather", 1, kNewest, gather, 0},
+    {"", "GatherElements", 11, kNewest, gather_elements, 0},
+    {"", "GatherND", 11, kNewest, gather_nd, 0},
     {"", "NonMaxSuppression", 10, kNewest, non_max_suppression},
     {"", "NonZero", 9, kNewest, nonzero},
     {"", "OneHot", 9, kNewest, one_hot},
-    {"", "ReverseSequence", 10, kNewest, reverse_sequence},
-    {"", "Scatter", 9, kNewest, scatter_elements},
-    {"", "ScatterElements", 11, kNewest, scatter_elements},
-    {"", "ScatterND", 11, kNewest, scatter_nd},
-    {"", "TensorScatter", 24, kNewest, tensor_scatter},
-    {"", "TopK", 1, kNewest, top_k},
-    {"", "Unique", 11, kNewest, unique},
+    {"", "ReverseSequence", 10, kNewest, reverse_sequence, 0},
+    {"", "Scatter", 9, kNewest, scatter_elements, 0},
+    {"", "ScatterElements", 11, kNewest, scatter_elements, 0},
+    {"", "ScatterND", 11, kNewest, scatter_nd, 0},
+    {"", "TensorScatter", 24, kNewest, tensor_scatter, 0},
+    {"", "TopK", 1, kNewest, top_k, 0},
+    {"", "Unique", 11, kNewest, unique, 0},
 };
 
 }  // namespace

@@ -9,6 +9,9 @@
 #include "onnx/operators.h"
 
 namespace tuff::onnx {
+
+using io::onnx::ElementType;
+
 namespace {
 
 // ---- two operands
@@ -271,46 +274,29 @@ Outputs is_infinite(const Node& node) {
 
 // ---- types
 
-DType wanted_type(const Node& node) {
-  const std::optional<DType> to = node.dtype("to");
+ElementType wanted_type(const Node& node) {
+  const std::optional<ElementType> to = node.element("to");
   if (!to) fail<InvalidArgument>("the attribute 'to' is missing");
   return *to;
 }
 
-// The low 4 bits.
-Tensor cast_to_4_bits(const Tensor& x, DType to) {
-  const Tensor low = x.cast(DType::I32) & 15;
-  return (to == DType::I8 ? Tensor::where(low > 7, low - 16, low) : low).cast(to);
+Outputs cast_to(const Node& node, ElementType to) {
+  if (node.folds() && !is_narrow(to)) return {host_cast(node.value(0).numbers(), dtype_of(to))};
+  const Conversion how{.saturate = node.integer("saturate", 1) != 0,
+                       .round_mode = node.text("round_mode", "up")};
+  return {Value(converted(node.tensor(0), to, how)).of(to)};
 }
 
-// Without `saturate` a float of 8 bits is infinite, or NaN, beyond its largest value.
-Tensor cast_to(const Tensor& x, DType to, bool saturate) {
-  if (!is_float8(to) || !saturate || !is_float(x.dtype())) return x.cast(to);
-  const double most = largest_value(to);
-  const Tensor kept = Tensor::where(x.isnan(), x, x.clamp(-most, most));
-  return kept.cast(to);
-}
-
-Outputs cast(const Node& node) {
-  const DType to = wanted_type(node);
-  if (is_4_bits(io::onnx::ElementType(node.integer("to"))))
-    return {Value::of_4_bits(cast_to_4_bits(node.tensor(0), to))};
-  if (node.folds()) return {host_cast(node.value(0).numbers(), to)};
-  return {cast_to(node.tensor(0), to, node.integer("saturate", 1) != 0)};
-}
-
-Outputs cast_like(const Node& node) {
-  const DType to = node.value(1).dtype();
-  if (node.value(1).is_narrow())
-    return {Value::of_4_bits(cast_to_4_bits(node.tensor(0), to))};
-  if (node.folds()) return {host_cast(node.value(0).numbers(), to)};
-  return {cast_to(node.tensor(0), to, node.integer("saturate", 1) != 0)};
-}
+Outputs cast(const Node& node) { return cast_to(node, wanted_type(node)); }
+Outputs cast_like(const Node& node) { return cast_to(node, node.value(1).element()); }
 
 // A bool has one byte, 0 or 1.
 Outputs bit_cast(const Node& node) {
   const Tensor x = node.tensor(0);
-  const DType to = wanted_type(node);
+  const ElementType type = wanted_type(node), from = node.value(0).element();
+  if (is_narrow(type) || is_narrow(from))
+    fail<Unsupported>("the bits of {}", io::onnx::name(is_narrow(type) ? type : from));
+  const DType to = dtype_of(type);
   if (x.dtype() == DType::Bool) return {x.cast(DType::U8).bitcast(to)};
   if (to == DType::Bool) return {x.bitcast(DType::U8).cast(to)};
   return {x.bitcast(to)};
@@ -444,7 +430,7 @@ constexpr Operator kRows[] = {
     {"", "Tan", 7, kNewest, unary<&Tensor::tan>},
     {"", "Tanh", 1, kNewest, unary<&Tensor::tanh>},
     {"", "ThresholdedRelu", 10, kNewest, thresholded_relu},
-    {"", "Where", 9, kNewest, where},
+    {"", "Where", 9, kNewest, where, 1},
     {"", "Xor", 1, kNewest, bits_xor},
 };
 

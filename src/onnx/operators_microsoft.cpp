@@ -71,30 +71,44 @@ Outputs fused_matmul(const Node& node) {
   return {alpha == 1 ? out : (out * alpha).cast(out.dtype())};
 }
 
+// Numbers of 2, 4 or 8 bits along the last axis, the first of a byte in its low bits.
+Tensor unpacked_numbers(const Tensor& bytes, int64_t bits) {
+  if (bits == 8) return bytes;
+  if (bits == 4) return unpack_int4(bytes, false);
+  std::vector<Tensor> parts;
+  for (int64_t shift = 0; shift < 8; shift += bits) parts.push_back((bytes >> shift) & 3);
+  return Tensor::stack(parts, -1).flatten(-2);
+}
+
 // Zero points, packed as the numbers are or of the scales' type: (n, groups), or undefined.
 Tensor zero_points(const Node& node, size_t input, int64_t n, int64_t groups, int64_t bits) {
   if (!node.has(input)) return {};
   const Tensor zeros = node.tensor(input);
-  if (zeros.dtype() != DType::U8 || bits == 8) return zeros.reshape({n, groups});
-  return unpack_int4(zeros.reshape({n, -1}), false).narrow(1, 0, groups);
+  if (zeros.dtype() != DType::U8) return zeros.reshape({n, groups});
+  return unpacked_numbers(zeros.reshape({n, -1}), bits).narrow(1, 0, groups);
 }
 
-// x by a weight (n, k) of 4 or 8 bits, with a scale for each block of a row.
+// x by a weight (n, k) of 2, 4 or 8 bits, with a scale for each block of a row, or, where a group
+// is named for each of k, for each group.
 Outputs matmul_nbits(const Node& node) {
-  Tensor x = node.tensor(0);
+  const Tensor x = node.tensor(0);
   const int64_t k = node.integer("K"), n = node.integer("N"), bits = node.integer("bits", 4),
                 block = node.integer("block_size"), groups = (k + block - 1) / block;
-  if (bits != 4 && bits != 8) fail<Unsupported>("weights of {} bits", bits);
-  if (node.has(4)) fail<Unsupported>("g_idx");
-  if (groups * block != k) x = x.pad(std::vector<int64_t>{0, groups * block - k});
-  const Tensor scales = node.tensor(2).reshape({n, groups}),
+  if (bits != 2 && bits != 4 && bits != 8) fail<Unsupported>("weights of {} bits", bits);
+  const Tensor packed = node.tensor(1).reshape({n, groups * block * bits / 8}),
+               scales = node.tensor(2).reshape({n, groups}),
                zeros = zero_points(node, 3, n, groups, bits), bias = node.tensor_or_none(5);
-  if (bits == 4)
-    return {linear_int4(x, node.tensor(1).reshape({n, groups * block / 2}), scales, zeros, block,
-                        bias)};
-  const Tensor q = node.tensor(1).reshape({n, groups, block}).cast(scales.dtype());
-  const Tensor centered = zeros.defined() ? q - zeros.unsqueeze(2).cast(scales.dtype()) : q - 128;
-  return {x.linear((centered * scales.unsqueeze(2)).flatten(1), bias)};
+  if (bits == 4 && !node.has(4))
+    return {linear_int4(x.pad(std::vector<int64_t>{0, groups * block - k}), packed, scales, zeros,
+                        block, bias)};
+  const auto for_each = [&](const Tensor& t) {
+    return node.has(4) ? t.index_select(1, node.tensor(4).narrow(0, 0, k))
+                       : t.repeat_interleave(block, 1).narrow(1, 0, k);
+  };
+  const Tensor q = unpacked_numbers(packed, bits).narrow(1, 0, k).cast(scales.dtype());
+  const Tensor centered = zeros.defined() ? q - for_each(zeros.cast(scales.dtype()))
+                                          : q - double(int64_t{1} << (bits - 1));
+  return {x.linear(centered * for_each(scales), bias)};
 }
 
 // Rows of a table of 4 bits, quantized in blocks along the last axis.
@@ -167,7 +181,7 @@ double scale_of(const Node& node, const Tensor& q) {
 }
 
 Tensor counter(const Node& node, const Size& n, Sizes sizes) {
-  return Tensor::arange(0, Number(n), 1, node.options(DType::I64)).reshape(sizes);
+  return Tensor::arange(0, Number(n), 1, node.options(DType::I32)).reshape(sizes);
 }
 
 // Which keys each query sees: those up to its own position, as many as the window has, none behind
@@ -177,7 +191,7 @@ Tensor causal_bias(const Node& node, const Size& queries, const Size& keys, cons
   const Tensor at = counter(node, queries, {1, 1, queries, 1}) + Number(past),
                key = counter(node, keys, {1, 1, 1, keys});
   Tensor hidden = key > at;
-  if (node.has(5)) hidden = hidden | (key > node.tensor(5).cast(DType::I64).reshape({-1, 1, 1, 1}));
+  if (node.has(5)) hidden = hidden | (key > node.tensor(5).cast(DType::I32).reshape({-1, 1, 1, 1}));
   const int64_t window = node.integer("local_window_size", -1);
   if (window > 0) hidden = hidden | (key <= at - window);
   const Tensor bias = hidden.cast(dtype) * -10000.0;
@@ -219,11 +233,24 @@ Tensor padding_bias(const Node& node, const Tensor& mask, DType dtype) {
          node.number("mask_filter_value", -10000);
 }
 
-Outputs multi_head_attention(const Node& node) {
-  const int64_t heads = node.integer("num_heads");
+// Each (n, heads, t, d).
+struct Heads {
+  Tensor q, k, v;
+};
+
+// The i-th of what (n, t, heads, several, d) holds.
+Tensor one_of(const Tensor& packed, int64_t i) { return packed.select(3, i).transpose(1, 2); }
+
+// In three tensors, keys and values in one, or all in one.
+Heads heads_of(const Node& node, int64_t heads) {
   Tensor q = node.tensor(0);
+  const bool together = q.dim() == 5, pairs = node.has(1) && node.tensor(1).dim() == 5;
+  if (node.has(3) && (together || pairs)) fail<Unsupported>("a bias beside packed keys and values");
+  if (together) return {one_of(q, 0), one_of(q, 1), one_of(q, 2)};
+  if (pairs)
+    return {split_heads(q, heads), one_of(node.tensor(1), 0), one_of(node.tensor(1), 1)};
   if (q.dim() != 3 || !node.has(1) || !node.has(2))
-    fail<Unsupported>("queries, keys and values in one tensor");
+    fail<Unsupported>("queries {} without keys or values", shape_text(q.sizes()));
   Tensor k = node.tensor(1), v = node.tensor(2);
   if (node.has(3)) {
     const Tensor bias = node.tensor(3);
@@ -232,22 +259,60 @@ Outputs multi_head_attention(const Node& node) {
     if (k.dim() == 3) k = k + bias.narrow(0, n, n), v = v + bias.narrow(0, n * 2, kept);
   }
   const auto by_heads = [&](const Tensor& t) { return t.dim() == 3 ? split_heads(t, heads) : t; };
-  q = by_heads(q), k = by_heads(k), v = by_heads(v);
-  if (node.has(6)) k = Tensor::cat({node.tensor(6), k}, 2), v = Tensor::cat({node.tensor(7), v}, 2);
-  Tensor bias;
-  const auto add = [&](const Tensor& more) { bias = bias.defined() ? bias + more : more; };
-  if (node.has(4)) add(padding_bias(node, node.tensor(4), q.dtype()));
-  if (node.has(5)) add(node.tensor(5));
+  return {by_heads(q), by_heads(k), by_heads(v)};
+}
+
+// Of the mask and the bias that two inputs give, and of what comes later: added to the scores, or
+// undefined.
+Tensor score_bias(const Node& node, size_t mask, size_t bias, const Heads& h) {
+  Tensor out;
+  const auto add = [&](const Tensor& more) { out = out.defined() ? out + more : more; };
+  if (node.has(mask)) add(padding_bias(node, node.tensor(mask), h.q.dtype()));
+  if (node.has(bias)) add(node.tensor(bias));
   if (node.integer("unidirectional", 0)) {
-    const Size queries = q.size(2), keys = k.size(2);
+    const Size queries = h.q.size(2), keys = h.k.size(2);
     const Tensor hidden = counter(node, keys, {1, 1, 1, keys}) >
                           counter(node, queries, {1, 1, queries, 1}) + Number(keys - queries);
-    add(hidden.cast(q.dtype()) * -10000.0);
+    add(hidden.cast(h.q.dtype()) * -10000.0);
   }
-  return {join_heads(attend(q, k, v, bias, scale_of(node, q), 0)), k, v};
+  return out;
+}
+
+Outputs multi_head_attention(const Node& node) {
+  Heads h = heads_of(node, node.integer("num_heads"));
+  if (node.has(6)) {
+    h.k = Tensor::cat({node.tensor(6), h.k}, 2);
+    h.v = Tensor::cat({node.tensor(7), h.v}, 2);
+  }
+  const Tensor bias = score_bias(node, 4, 5, h);
+  return {join_heads(attend(h.q, h.k, h.v, bias, scale_of(node, h.q), 0)), h.k, h.v};
+}
+
+// Queries, keys and values are one product. What came before, and what is kept, is keys and values
+// in one tensor (2, n, heads, t, d).
+Outputs attention(const Node& node) {
+  if (node.integer("do_rotary", 0)) fail<Unsupported>("do_rotary");
+  const int64_t heads = node.integer("num_heads");
+  Tensor all = node.tensor(0).matmul(node.tensor(1));
+  if (node.has(2)) all = all + node.tensor(2);
+  const int64_t third = int64_t(all.size(2)) / 3;
+  const std::vector<int64_t> sizes = node.integers("qkv_hidden_sizes", {third, third, third});
+  const auto part = [&](int64_t from, size_t i) {
+    return split_heads(all.narrow(2, from, sizes.at(i)), heads);
+  };
+  Heads h{part(0, 0), part(sizes.at(0), 1), part(sizes.at(0) + sizes.at(1), 2)};
+  if (node.has(4)) {
+    h.k = Tensor::cat({node.tensor(4).select(0, 0), h.k}, 2);
+    h.v = Tensor::cat({node.tensor(4).select(0, 1), h.v}, 2);
+  }
+  const Tensor y =
+      join_heads(attend(h.q, h.k, h.v, score_bias(node, 3, 5, h), scale_of(node, h.q), 0));
+  if (!node.wants(1)) return {y};
+  return {y, Tensor::stack({h.k, h.v}, 0)};
 }
 
 constexpr Operator kRows[] = {
+    {kMicrosoft, "Attention", 1, kNewest, attention},
     {kMicrosoft, "BiasGelu", 1, kNewest, bias_gelu},
     {kMicrosoft, "FastGelu", 1, kNewest, fast_gelu},
     {kMicrosoft, "FusedMatMul", 1, kNewest, fused_matmul},

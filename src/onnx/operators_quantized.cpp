@@ -6,6 +6,9 @@
 #include "onnx/windows.h"
 
 namespace tuff::onnx {
+
+using io::onnx::ElementType;
+
 namespace {
 
 // A scale or zero point beside x: one number, one for each position of an axis, or one for each
@@ -24,22 +27,18 @@ Tensor beside(const Tensor& x, const Tensor& parameter, int64_t axis, int64_t bl
 Outputs quantize(const Node& node) {
   const Tensor x = node.tensor(0);
   const int64_t axis = node.integer("axis", 1), block = node.integer("block_size", 0);
-  const DType to =
-      node.has(2) ? node.value(2).dtype() : node.dtype("output_dtype").value_or(DType::U8);
+  const ElementType to = node.has(2) ? node.value(2).element()
+                                     : node.element("output_dtype").value_or(ElementType::Uint8);
   const DType wide = accumulator(is_float(x.dtype()) ? x.dtype() : DType::F32);
   const Tensor scale = beside(x, node.tensor(1), axis, block).cast(wide);
   Tensor y = x.cast(wide) / scale;
-  if (is_float8(to)) {
-    const double most = largest_value(to);
-    return {node.integer("saturate", 1) ? y.clamp(-most, most).cast(to) : y.cast(to)};
+  if (is_float(dtype_of(to))) {  // whose zero point is 0
+    const Conversion how{.saturate = node.integer("saturate", 1) != 0};
+    return {Value(converted(y, to, how)).of(to)};
   }
   y = y.round();
   if (node.has(2)) y = y + beside(x, node.tensor(2), axis, block).cast(wide);
-  const auto named = io::onnx::ElementType(node.integer("output_dtype", 0));
-  const bool narrow = node.has(2) ? node.value(2).is_narrow() : is_4_bits(named);
-  if (!narrow) return {saturated(y, to)};
-  const Tensor kept = to == DType::I8 ? y.clamp(-8, 7) : y.clamp(0, 15);
-  return {Value::of_4_bits(kept.cast(to))};
+  return {Value(saturated(y, to)).of(to)};
 }
 
 Outputs dequantize(const Node& node) {
@@ -59,7 +58,7 @@ Outputs dynamic_quantize(const Node& node) {
   const Tensor low = x.min().clamp({}, 0.0), high = x.max().clamp(0.0);
   const Tensor scale = (high - low) / 255.0;
   const Tensor zero = (-low / scale).round().clamp(0.0, 255.0);
-  return {saturated((x / scale).round() + zero, DType::U8), scale, zero.cast(DType::U8)};
+  return {saturated((x / scale).round() + zero, ElementType::Uint8), scale, zero.cast(DType::U8)};
 }
 
 // x minus its zero point; one for each row, or, `by_column`, for each of the last axis.
@@ -95,7 +94,7 @@ Outputs conv_integer(const Node& node) {
 // A sum of products in the scale and zero point of the result.
 Tensor requantized(const Tensor& sums, const Tensor& scale, const Tensor& zero) {
   const Tensor y = (sums.cast(DType::F32) * scale).round() + zero.cast(DType::F32);
-  return saturated(y, zero.dtype());
+  return saturated(y, element_of(zero.dtype()));
 }
 
 Tensor rows(const Tensor& t) { return t.dim() == 1 && t.size(0) != 1 ? t.unsqueeze(-1) : t; }

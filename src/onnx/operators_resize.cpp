@@ -137,7 +137,7 @@ Tensor resized(const Tensor& x, const Way& way, const std::vector<int64_t>& axes
       out = resized_axis(out, axes[i], way, each[i]);
   if (way.coordinates == "tf_crop_and_resize")
     for (size_t i = 0; i < axes.size(); i++) out = extrapolated(out, axes[i], way, each[i]);
-  return reckons ? saturated(out, x.dtype()) : out;
+  return reckons ? saturated(out, element_of(x.dtype())) : out;
 }
 
 void set_sizes(std::vector<Axis>& each, const std::vector<int64_t>& sizes,

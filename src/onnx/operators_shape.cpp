@@ -69,16 +69,20 @@ bool few(const std::vector<int64_t>& sizes) {
 Outputs constant_of_shape(const Node& node) {
   const std::vector<Size> extents = node.extents(0);
   HostNumbers value{.dtype = DType::F32, .shape = {}, .ints = {}, .floats = {0}};
-  if (node.has("value")) value = node.constant("value").numbers();
+  io::onnx::ElementType type = io::onnx::ElementType::Undefined;
+  if (node.has("value")) {
+    const Value given = node.constant("value");
+    value = given.numbers(), type = given.element();
+  }
   value.shape = {};
   const bool known = std::ranges::all_of(extents, [](const Size& s) { return s.is_number(); });
-  if (known && !value.is_float()) {
+  if (known && !value.is_float() && !is_narrow(type)) {
     const std::vector<int64_t> sizes(extents.begin(), extents.end());
     if (few(sizes)) return {host_expand(value, sizes)};
   }
   Sizes sizes;
   for (const Size& s : extents) sizes.push_back(s);
-  return {Tensor::full(sizes, value.number(0), node.options(value.dtype))};
+  return {Value(Tensor::full(sizes, value.number(0), node.options(value.dtype))).of(type)};
 }
 
 // ---- other shapes of the same elements
@@ -441,28 +445,28 @@ Outputs trilu(const Node& node) {
 }
 
 constexpr Operator kRows[] = {
-    {"", "CenterCropPad", 18, kNewest, center_crop_pad},
-    {"", "Concat", 1, kNewest, concat},
+    {"", "CenterCropPad", 18, kNewest, center_crop_pad, 0},
+    {"", "Concat", 1, kNewest, concat, 0},
     {"", "Constant", 1, kNewest, constant},
     {"", "ConstantOfShape", 9, kNewest, constant_of_shape},
-    {"", "DepthToSpace", 1, kNewest, depth_to_space},
-    {"", "Expand", 8, kNewest, expand},
+    {"", "DepthToSpace", 1, kNewest, depth_to_space, 0},
+    {"", "Expand", 8, kNewest, expand, 0},
     {"", "EyeLike", 9, kNewest, eye_like},
-    {"", "Flatten", 1, kNewest, flatten},
+    {"", "Flatten", 1, kNewest, flatten, 0},
     {"", "Identity", 1, kNewest, identity},
-    {"", "Pad", 1, kNewest, pad},
+    {"", "Pad", 1, kNewest, pad, 0},
     {"", "Range", 11, kNewest, range},
-    {"", "Reshape", 1, kNewest, reshape},
+    {"", "Reshape", 1, kNewest, reshape, 0},
     {"", "Shape", 1, kNewest, shape},
     {"", "Size", 1, kNewest, size},
-    {"", "Slice", 1, kNewest, slice},
-    {"", "SpaceToDepth", 1, kNewest, space_to_depth},
-    {"", "Split", 2, kNewest, split},
-    {"", "Squeeze", 1, kNewest, squeeze},
-    {"", "Tile", 1, kNewest, tile},
-    {"", "Transpose", 1, kNewest, transpose},
-    {"", "Trilu", 14, kNewest, trilu},
-    {"", "Unsqueeze", 1, kNewest, unsqueeze},
+    {"", "Slice", 1, kNewest, slice, 0},
+    {"", "SpaceToDepth", 1, kNewest, space_to_depth, 0},
+    {"", "Split", 2, kNewest, split, 0},
+    {"", "Squeeze", 1, kNewest, squeeze, 0},
+    {"", "Tile", 1, kNewest, tile, 0},
+    {"", "Transpose", 1, kNewest, transpose, 0},
+    {"", "Trilu", 14, kNewest, trilu, 0},
+    {"", "Unsqueeze", 1, kNewest, unsqueeze, 0},
 };
 
 }  // namespace

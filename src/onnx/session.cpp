@@ -63,6 +63,15 @@ void require_known(const Description& d, const SessionOptions& o) {
   }
 }
 
+// A graph has a list of tensors, the same at every call.
+void require_tensors(const std::vector<ValueInfo>& values, const char* what) {
+  for (const ValueInfo& v : values)
+    if (v.is_sequence)
+      fail<Unsupported>("{} '{}' is of type '{}', a session takes and gives tensors alone: run the "
+                        "model",
+                        what, v.name, v.type);
+}
+
 // Dtypes and shapes, of extents that vary their names.
 std::string signature(const std::vector<std::string>& names, const std::vector<Tensor>& tensors,
                       const std::vector<DynamicAxis>& dynamic) {
@@ -122,6 +131,8 @@ struct Session::State {
   };
 
   State(Model m, SessionOptions o) : model(std::move(m)), options(std::move(o)) {
+    require_tensors(model.description().inputs, "input");
+    require_tensors(model.description().outputs, "output");
     require_known(model.description(), options);
   }
 

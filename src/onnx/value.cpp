@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "onnx/elements.h"
 
 namespace tuff::onnx {
 namespace {
@@ -77,6 +78,21 @@ std::string shape_text(const Sizes& sizes) {
   return out + ")";
 }
 
+Value Value::of(io::onnx::ElementType type) const {
+  if (!onnx::is_narrow(type)) return *this;
+  if (sequence_) {
+    Sequence out;
+    for (const Value& v : *sequence_) out.push_back(v.of(type));
+    return Value(std::move(out));
+  }
+  if (!tensor_.defined() || dtype() != dtype_of(type)) return *this;
+  Value out(tensor_);
+  out.narrow_ = type;
+  return out;
+}
+
+io::onnx::ElementType Value::element() const { return is_narrow() ? narrow_ : element_of(dtype()); }
+
 DType Value::dtype() const {
   if (tensor_.defined()) return tensor_.dtype();
   return numbers_ ? numbers_->dtype : DType::Void;
@@ -92,7 +108,9 @@ int64_t Value::rank() const { return int64_t(sizes().size()); }
 std::string Value::str() const {
   if (absent()) return "nothing";
   if (sequence_) return fmt::format("a sequence of {}", sequence_->size());
-  return fmt::format("{} {}", name(dtype()), shape_text(sizes()));
+  const std::string elements =
+      is_narrow() ? fmt::format("{} in ", io::onnx::name(narrow_)) : std::string();
+  return fmt::format("{}{} {}", elements, name(dtype()), shape_text(sizes()));
 }
 
 Tensor Value::tensor(const std::string& device) const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <tuff/tensor.h>
+#include "io/formats/onnx_model.h"
 
 namespace tuff::onnx {
 
@@ -42,14 +43,13 @@ class Value {
     tensor_ = std::move(tensor);
   }
 
-  // A tensor of 8 bits that stands for integers of 4.
-  static Value of_4_bits(Tensor tensor) {
-    Value out(std::move(tensor));
-    out.is_narrow_ = true;
-    return out;
-  }
+  // The same, or the tensors of the same sequence, as elements of a type that is held in their
+  // dtype; of another type, and of nothing, it stays what it is.
+  Value of(io::onnx::ElementType type) const;
 
-  bool is_narrow() const { return is_narrow_; }
+  // Of a tensor and of numbers. Undefined: of no such value.
+  io::onnx::ElementType element() const;
+  bool is_narrow() const { return narrow_ != io::onnx::ElementType::Undefined; }
   bool absent() const { return !tensor_.defined() && !numbers_ && !sequence_; }
   bool is_sequence() const { return sequence_ != nullptr; }
   // Whether results are reckoned on the host. Floats that a model holds as parameters are not: they
@@ -68,7 +68,8 @@ class Value {
 
  private:
   Tensor tensor_;
-  bool is_narrow_ = false;
+  // What the tensor holds in a wider dtype.
+  io::onnx::ElementType narrow_ = io::onnx::ElementType::Undefined;
   std::shared_ptr<const HostNumbers> numbers_;
   std::shared_ptr<const Sequence> sequence_;
 };

@@ -137,6 +137,13 @@ class Run(OnnxTest):
                                   ("given twice", ["--input", "x=x.npy", "--input", "x=x.npy"])):
             self.assertIn(wanted, self.tuff(2, "run", "m.onnx", *arguments))
 
+    def test_sequences_are_for_python(self):
+        sequence = onnx.sequence_type(onnx.tensor_type(1, None))
+        (self.folder / "q.onnx").write_bytes(onnx.model([onnx.node("Identity", ["s"], ["y"])],
+                                                        [onnx.typed("s", sequence)], [onnx.typed("y", sequence)]))
+        self.assertRegex(self.tuff(0, "inspect", "q.onnx"), r"(?m)^  s  sequence of FLOAT  of any rank$")
+        self.assertIn("call the model from Python", self.tuff(2, "run", "q.onnx", "--input", "s=x.npy"))
+
     def test_inputs_that_do_not_fit(self):
         for name, array in (("dtype", X.astype(numpy.int32)), ("rank", X[0]), ("extent", X[:, :2])):
             numpy.save(self.folder / f"{name}.npy", array)

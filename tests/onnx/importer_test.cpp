@@ -203,5 +203,29 @@ TEST(OnnxImporter, InputsAreCheckedAgainstTheModel) {
   EXPECT_THAT(run({{"a", two}, {"b", four}}), AllOf(HasSubstr("'batch'"), HasSubstr("4")));
 }
 
+TEST(OnnxImporter, SequencesAndOptionalsAreCheckedElementByElement) {
+  using Kind = io::onnx::Type::Kind;
+  io::onnx::Model m = model({node("SequenceLength", {"s"}, {"n"}),
+                             node("OptionalHasElement", {"o"}, {"has"})},
+                            {}, {"n", "has"});
+  const io::onnx::ValueInfo element = tensor_info("s", ElementType::Float, "n");
+  m.graph.inputs = {
+      wrapped(Kind::Sequence, element),
+      wrapped(Kind::Optional, wrapped(Kind::Sequence, tensor_info("o", ElementType::Float, 2)))};
+  const Importer importer(std::move(m));
+  const auto run = [&](const NamedValues& v) {
+    return message_of<InvalidArgument>([&] { importer.run(v); });
+  };
+  const Value s(Sequence{counting({2}), counting({3})});
+  EXPECT_THAT(whole(importer.run({{"s", s}}).at("n")), ElementsAre(2));
+  EXPECT_THAT(whole(importer.run({{"s", Value(Sequence{})}, {"o", Value()}}).at("has")),
+              ElementsAre(0));
+  EXPECT_THAT(run({{"s", counting({2})}}), HasSubstr("sequence of FLOAT (n)"));
+  EXPECT_THAT(run({{"s", Value()}}), HasSubstr("'s' is nothing"));
+  EXPECT_THAT(run({{"s", Value(Sequence{counting({2}), counting({2}).cast(DType::I32)})}}),
+              HasSubstr("element 1 of input 's'"));
+  EXPECT_THAT(run({{"s", s}, {"o", s}}), HasSubstr("element 1 of input 'o'"));
+}
+
 }  // namespace
 }  // namespace tuff::onnx::test

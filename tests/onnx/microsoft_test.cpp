@@ -42,6 +42,48 @@ TEST(OnnxMicrosoft, MatMulNBitsHasTheFirstOfTwoInTheLowBits) {
   EXPECT_THAT(floats(y), ElementsAre(1.5f));
 }
 
+// A row of 17 weights: 1, 2, 3, zeros and, in the second block, 3; 2 less without zero points.
+TEST(OnnxMicrosoft, MatMulNBitsOf2BitsAndOfNamedGroups) {
+  std::vector<uint8_t> packed(8, 0);
+  packed[0] = 0x39, packed[4] = 0x03;  // 1 2 3 0, and the 17th is 3
+  NamedValues inputs{{"a", Tensor::ones({1, 17})},
+                     {"b", Tensor::from(packed, {1, 2, 4})},
+                     {"s", Tensor::from({1, 10}, {1, 2})}};
+  const std::vector<io::onnx::Attribute> a{
+      attribute("K", int64_t{17}), attribute("N", int64_t{1}), attribute("bits", int64_t{2}),
+      attribute("block_size", int64_t{16})};
+  EXPECT_THAT(floats(run_microsoft("MatMulNBits", inputs, {"a", "b", "s"}, a)[0]),
+              ElementsAre(-1 + 0 + 1 - 13 * 2 + 10));
+  std::vector<int32_t> groups(17, 0);
+  groups[0] = 1;
+  inputs.emplace("g", Tensor::from(groups, {17}));
+  inputs.emplace("z", Tensor::from(std::vector<uint8_t>{0x01}, {1, 1}));  // 1 and 0
+  EXPECT_THAT(floats(run_microsoft("MatMulNBits", inputs, {"a", "b", "s", "z", "g"}, a)[0]),
+              ElementsAre(10 + 1 + 2 - 13 + 2));
+}
+
+TEST(OnnxMicrosoft, KeysAndValuesMayBePacked) {
+  const Tensor q = counting({1, 2, 4}) * 0.25, k = q * q, v = q - 1;
+  const auto heads = attribute("num_heads", int64_t{2});
+  const auto split = [](const Tensor& t) { return t.reshape({1, 2, 2, 2}); };
+  const std::vector<float> want = floats(run_microsoft(
+      "MultiHeadAttention", {{"q", q}, {"k", k}, {"v", v}}, {"q", "k", "v"}, {heads})[0]);
+  const Tensor pair = Tensor::stack({split(k), split(v)}, 3),
+               all = Tensor::stack({split(q), split(k), split(v)}, 3);
+  EXPECT_THAT(floats(run_microsoft("MultiHeadAttention", {{"q", q}, {"kv", pair}}, {"q", "kv"},
+                                   {heads})[0]),
+              Pointwise(FloatNear(1e-6f), want));
+  EXPECT_THAT(
+      floats(run_microsoft("MultiHeadAttention", {{"qkv", all}}, {"qkv"}, {heads})[0]),
+      Pointwise(FloatNear(1e-6f), want));
+  // The product with a matrix of three, each of which picks an input's third.
+  const std::vector<Value> out = run_microsoft(
+      "Attention", {{"x", Tensor::cat({q, k, v}, 2)}, {"w", Tensor::eye(12)}}, {"x", "w"}, {heads},
+      2);
+  EXPECT_THAT(floats(out[0]), Pointwise(FloatNear(1e-6f), want));
+  EXPECT_THAT(shape(out[1]), ElementsAre(2, 1, 2, 2, 2));
+}
+
 TEST(OnnxMicrosoft, SkippedSumsAreAnOutput) {
   const std::vector<Value> out =
       run_microsoft("SkipSimplifiedLayerNormalization",

@@ -53,6 +53,13 @@ io::onnx::ValueInfo tensor_info(std::string name, io::onnx::ElementType type, Ex
   v.type.shape = std::vector<io::onnx::Dimension>{dimension(extents)...};
   return v;
 }
+inline io::onnx::ValueInfo wrapped(io::onnx::Type::Kind kind, io::onnx::ValueInfo inner) {
+  io::onnx::ValueInfo v;
+  v.name = inner.name;
+  v.type.kind = kind;
+  v.type.inner = std::make_shared<const io::onnx::Type>(std::move(inner.type));
+  return v;
+}
 inline io::onnx::ValueInfo any_info(std::string name) {
   io::onnx::ValueInfo v;
   v.name = std::move(name);

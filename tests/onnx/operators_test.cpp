@@ -219,6 +219,24 @@ TEST(OnnxRecurrent, SequencesEndAtTheirLengths) {
   EXPECT_FLOAT_EQ(floats(out[0])[4], 0);
 }
 
+TEST(OnnxFeatures, NGramsAreCountedWhateverTheModelSays) {
+  const auto count = [](std::vector<int64_t> starts, std::vector<int64_t> columns) {
+    return floats(run_op("TfIdfVectorizer", {vector_of({1, 2, 3, 1, 2})},
+                         {attribute("mode", "TF"), attribute("min_gram_length", int64_t{1}),
+                          attribute("max_gram_length", int64_t{2}),
+                          attribute("max_skip_count", int64_t{1}),
+                          attribute("pool_int64s", std::vector<int64_t>{3, 1, 2, 1, 3}),
+                          attribute("ngram_counts", std::move(starts)),
+                          attribute("ngram_indexes", std::move(columns))})[0]);
+  };
+  EXPECT_THAT(count({0, 1}, {2, 0, 1}), ElementsAre(2, 1, 1));  // 1 2 twice; 1 . 3 and 3 alone
+  EXPECT_THROW(count({0, 9}, {2, 0, 1}), InvalidArgument);
+  EXPECT_THROW(count({1, 0}, {2, 0, 1}), InvalidArgument);
+  EXPECT_THROW(count({0, 1}, {2, -1, 1}), InvalidArgument);
+  EXPECT_THROW(count({0, 1}, {2, 0}), InvalidArgument);
+  EXPECT_THROW(count({0, 1}, {2, 0, int64_t{1} << 40}), InvalidArgument);
+}
+
 TEST(OnnxControl, SequencesGrowAndJoin) {
   const std::vector<Value> s = run_op("SequenceConstruct", {counting({2}), counting({3})});
   EXPECT_THAT(whole(run_op("SequenceLength", {s[0]})[0]), ElementsAre(2));

@@ -61,6 +61,7 @@ REASONS = {
     "KernelOptions": "keyword arguments of Kernel",
     "KernelOutput": "a pair of shape and dtype",
     "SessionOptions": "keyword arguments of Session",
+    "Model.run": "model(...)",
     "ValueInfo.has_rank": "shape is not None",
     "SaveOptions": "keyword arguments of save() and onnx.export()",
     "save": "of ONNX models: onnx.export()",

@@ -6,7 +6,8 @@ import unittest
 import numpy as np
 
 import tuff
-from onnx_writer import B, FLOAT, INT64, W, message, model, node, perceptron, tensor, value
+from onnx_writer import (B, FLOAT, INT64, W, attribute, message, model, node, optional_type, perceptron, sequence_type,
+                         tensor, tensor_type, typed, value)
 
 
 class OnnxTest(unittest.TestCase):
@@ -83,6 +84,48 @@ class Models(OnnxTest):
         for name in ("self", "inputs", "a b/c:0"):
             m = self.load(model([node("Neg", [name], ["y"])], [value(name, FLOAT, [2])], [value("y", FLOAT, [2])]))
             self.assertEqual(m({name: [1.0, 2.0]})["y"].tolist(), [-1, -2])
+
+
+class Sequences(OnnxTest):
+    def sequences(self):
+        sequence = sequence_type(tensor_type(FLOAT, ["n"]))
+        maybe = optional_type(tensor_type(FLOAT, [2]))
+        return self.load(model([node("SequenceInsert", ["s", "x"], ["longer"]), node("Identity", ["o"], ["same"]),
+                                node("OptionalHasElement", ["o"], ["has"])],
+                               [typed("s", sequence), value("x", FLOAT, None), typed("o", maybe)],
+                               [typed("longer", sequence), typed("same", maybe), value("has", 9, [])],
+                               opsets=[("", 18)]))
+
+    def test_are_lists_and_none(self):
+        m = self.sequences()
+        self.assertEqual([(v.type, v.is_sequence, v.is_optional) for v in m.inputs],
+                         [("sequence of FLOAT", True, False), ("FLOAT", False, False), ("optional FLOAT", False, True)])
+        self.assertEqual((m.inputs[0].dtype, m.inputs[0].shape), (tuff.float32, ("n",)))
+        x = np.array([7], np.float32)
+        out = m(s=[[1.0, 2.0], tuff.tensor([3.0])], x=x, o=[4.0, 5.0])
+        self.assertEqual([t.tolist() for t in out["longer"]], [[1, 2], [3], [7]])
+        self.assertEqual((out["same"].tolist(), out["has"].item()), ([4, 5], True))
+        for empty in ({}, {"o": None}):
+            out = m(s=[], x=x, **empty)
+            self.assertEqual([t.tolist() for t in out["longer"]], [[7]])
+            self.assertEqual((out["same"], out["has"].item()), (None, False))
+
+    def test_refusals(self):
+        m = self.sequences()
+        x = np.array([7], np.float32)
+        for wanted, s in (("'s'", x), ("'s' is nothing", None), ("element 1 of input 's'", [x, x.astype(np.int64)])):
+            with self.assertRaisesRegex(tuff.InvalidArgument, wanted):
+                m(s=s, x=x)
+        with self.assertRaisesRegex(tuff.Unsupported, "'s' is of type 'sequence of FLOAT'"):
+            tuff.onnx.Session(m)
+
+
+class NarrowTypes(OnnxTest):
+    def test_come_in_a_wider_dtype(self):
+        m = self.load(model([node("Cast", ["x"], ["y"], attribute("to", 2, 3, 26))], [value("x", FLOAT, [3])],
+                            [value("y", 26, [3])], opsets=[("", 25)]))
+        self.assertEqual([(v.type, v.dtype) for v in m.outputs], [("INT2", tuff.int8)])
+        self.assertEqual(m(x=[1.0, 2.0, 7.0])["y"].tolist(), [1, -2, -1])
 
 
 class Sessions(OnnxTest):

@@ -44,10 +44,26 @@ def tensor(name, array):
     return message(*[(1, n) for n in array.shape], (2, kind), (8, name), (9, array.tobytes()))
 
 
-def value(name, kind, shape):
+def tensor_type(kind, shape):
     extents = [(1, field(2, e) if isinstance(e, str) else b"" if e is None else field(1, e)) for e in shape or ()]
     fields = [(1, kind)] if shape is None else [(1, kind), (2, message(*extents))]
-    return message((1, name), (2, field(1, message(*fields))))
+    return field(1, message(*fields))
+
+
+def sequence_type(element):
+    return field(4, field(1, element))
+
+
+def optional_type(element):
+    return field(9, field(1, element))
+
+
+def typed(name, kind):
+    return message((1, name), (2, kind))
+
+
+def value(name, kind, shape):
+    return typed(name, tensor_type(kind, shape))
 
 
 def model(nodes, inputs, outputs, initializers=(), opsets=(("", 17),), metadata=()):
