@@ -52,10 +52,10 @@ using Values = std::map<std::string, Tensor>;
 /// How load() makes a model.
 struct LoadOptions {
   std::string device;  ///< where the model runs; "" is the default device
-  /// Whether what follows a layer is folded into its weights and bias: once, at the first call, of
-  /// the contents that the file has. Outputs differ from those of the graph as written by rounding.
-  /// A model whose parameters() have been asked for folds none of them: what is assigned to them
-  /// is used, and gradients flow to them.
+  /// Whether what follows a layer is folded into its weights and bias, and quantized weights of
+  /// convolutions are decoded: once, at the first call, of the contents that the file has. Outputs
+  /// differ from those of the graph as written by rounding. A model whose parameters() have been
+  /// asked for folds none of them: what is assigned to them is used, and gradients flow to them.
   bool optimize = true;
 };
 

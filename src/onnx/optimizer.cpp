@@ -231,7 +231,8 @@ std::optional<Layer> layer_before(const Editor& e, const std::string& name) {
   const Layer layer{*at, *axis, weight->dims};
   if (!has_input(n, 2)) return layer;
   const Fixed* bias = e.fixed(n.inputs[2]);
-  const bool fits = bias && bias->type == ElementType::Float && bias->dims == Dims{layer.channels()};
+  const Dims channels{layer.channels()};
+  const bool fits = bias && bias->type == ElementType::Float && bias->dims == channels;
   return fits ? std::optional(layer) : std::nullopt;
 }
 
@@ -299,7 +300,8 @@ bool fold_scale_or_shift(Editor& e, size_t i) {
     const Fixed* operand = e.fixed(n.inputs[1 - k]);
     if (!operand || operand->type != ElementType::Float) continue;
     const auto layer = layer_before(e, n.inputs[k]);
-    if (!layer || is(*e.node(layer->at), "Gemm") || !is_per_channel(operand->dims, *layer)) continue;
+    if (!layer || is(*e.node(layer->at), "Gemm")) continue;
+    if (!is_per_channel(operand->dims, *layer)) continue;
     const Dims channels{layer->channels()};
     std::string each = n.inputs[1 - k];
     if (count_of(operand->dims) == 1)

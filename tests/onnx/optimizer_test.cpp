@@ -79,7 +79,8 @@ constexpr const char* kScales = "scales and shifts in the convolution before";
 
 TEST(OnnxOptimizer, BatchNormsAreTheWeightsOfTheLayerBefore) {
   EXPECT_THAT(compared(conv_and_norm(), image({2, 3, 6, 5})), ElementsAre(Pair(kNorms, 1)));
-  EXPECT_THAT(compared(layer_and_norm(node("Conv", {"x", "w"}, {"l"}, {attribute("group", int64_t{2})}),
+  const auto groups = attribute("group", int64_t{2});
+  EXPECT_THAT(compared(layer_and_norm(node("Conv", {"x", "w"}, {"l"}, {groups}),
                                       {weights("w", {4, 2, 3})}, 4),
                        image({2, 4, 7})),
               ElementsAre(Pair(kNorms, 1)));
@@ -121,7 +122,8 @@ TEST(OnnxOptimizer, ScalesAndShiftsAreWeightsToo) {
 TEST(OnnxOptimizer, WeightsOfConvolutionsAreDecodedOnce) {
   std::vector<int8_t> w;
   for (int i = 0; i < 4 * 3 * 9; i++) w.push_back(int8_t(i * 37 % 255 - 127));
-  Model m = model({node("DequantizeLinear", {"w", "s", "z"}, {"d"}, {attribute("axis", int64_t{0})}),
+  const auto axis = attribute("axis", int64_t{0});
+  Model m = model({node("DequantizeLinear", {"w", "s", "z"}, {"d"}, {axis}),
                    node("Conv", {"x", "d"}, {"y"})},
                   {"x"}, {"y"});
   m.graph.initializers = {

@@ -85,6 +85,43 @@ class Models(OnnxTest):
             self.assertEqual(m({name: [1.0, 2.0]})["y"].tolist(), [-1, -2])
 
 
+def layer_and_norm():
+    """A layer of two channels and its batch norm, all of whose numbers are parameters."""
+    ones = np.ones(2, np.float32)
+    return model([node("Gemm", ["x", "w", "b"], ["h"]), node("BatchNormalization", ["h", "scale", "b", "b", "var"], ["y"])],
+                 [value("x", FLOAT, ["batch", 3])], [value("y", FLOAT, ["batch", 2])],
+                 [tensor("w", W), tensor("b", B), tensor("scale", 3 * ones), tensor("var", ones / 4)])
+
+
+class Rewrites(OnnxTest):
+    def expected(self, x, scale=3):
+        return (x @ W + B - B) / np.sqrt(0.25 + 1e-5) * scale + B
+
+    def test_batch_norms_are_folded_until_parameters_are_asked_for(self):
+        x = np.arange(6, dtype=np.float32).reshape(2, 3)
+        m = self.load(layer_and_norm())
+        self.assertEqual(m.description().rewrites, [("batch norms in the layer before", 1)])
+        self.assertEqual(tuff.onnx.describe(self.path).rewrites, m.description().rewrites)
+        session = tuff.onnx.Session(m)
+        for _ in range(3):
+            np.testing.assert_allclose(session(x=x)["y"].numpy(), self.expected(x), rtol=1e-5)
+        scale = m.parameters["scale"]
+        for k in range(4):
+            scale.assign(tuff.tensor(np.array([k, k], np.float32), device="CPU"))
+            np.testing.assert_allclose(session(x=x)["y"].numpy(), self.expected(x, k), rtol=1e-5)
+            np.testing.assert_allclose(m(x=x)["y"].numpy(), self.expected(x, k), rtol=1e-5)
+        scale.requires_grad = True
+        m(x=x)["y"].sum().backward()
+        np.testing.assert_allclose(scale.grad.numpy(), (self.expected(x, 1) - B).sum(0), rtol=1e-5)
+
+    def test_a_model_as_it_is_written(self):
+        self.written(layer_and_norm())
+        m = tuff.onnx.load(self.path, device="CPU", optimize=False)
+        self.assertEqual(m.description().rewrites, [])
+        x = np.ones((1, 3), np.float32)
+        np.testing.assert_allclose(m(x=x)["y"].numpy(), self.expected(x), rtol=1e-5)
+
+
 class Sessions(OnnxTest):
     def expect(self, session, x):
         outputs = session(x=x)
