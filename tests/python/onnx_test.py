@@ -6,7 +6,7 @@ import unittest
 import numpy as np
 
 import tuff
-from onnx_writer import B, FLOAT, INT64, W, message, model, node, perceptron, tensor, value
+from onnx_writer import B, FLOAT, INT64, W, layer_and_norm, message, model, node, perceptron, tensor, value
 
 
 class OnnxTest(unittest.TestCase):
@@ -83,14 +83,6 @@ class Models(OnnxTest):
         for name in ("self", "inputs", "a b/c:0"):
             m = self.load(model([node("Neg", [name], ["y"])], [value(name, FLOAT, [2])], [value("y", FLOAT, [2])]))
             self.assertEqual(m({name: [1.0, 2.0]})["y"].tolist(), [-1, -2])
-
-
-def layer_and_norm():
-    """A layer of two channels and its batch norm, all of whose numbers are parameters."""
-    ones = np.ones(2, np.float32)
-    return model([node("Gemm", ["x", "w", "b"], ["h"]), node("BatchNormalization", ["h", "scale", "b", "b", "var"], ["y"])],
-                 [value("x", FLOAT, ["batch", 3])], [value("y", FLOAT, ["batch", 2])],
-                 [tensor("w", W), tensor("b", B), tensor("scale", 3 * ones), tensor("var", ones / 4)])
 
 
 class Rewrites(OnnxTest):
