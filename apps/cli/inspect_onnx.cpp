@@ -51,6 +51,8 @@ void print_onnx_lines(const Description& d) {
                 {"version", o.version},
                 {"count", o.count},
                 {"missing", o.missing.empty() ? Json(nullptr) : Json(o.missing)}});
+  for (const auto& [rule, count] : d.rewrites)
+    print_json({{"event", "rewrite"}, {"rule", rule}, {"count", count}});
   for (const auto& [key, value] : d.metadata)
     print_json({{"event", "metadata"}, {"key", key}, {"value", value}});
   print_json({{"event", "done"},
@@ -101,6 +103,8 @@ void print_onnx_report(const std::string& path, const Description& d) {
                     std::to_string(o.count),
                     o.missing.empty() ? "" : "missing: " + printable(o.missing)});
   print_rows(rows);
+  if (!d.rewrites.empty()) fmt::print("folded when it is loaded (optimize)\n");
+  for (const auto& [rule, count] : d.rewrites) fmt::print("  {} {}\n", count, rule);
   if (!d.metadata.empty()) fmt::print("metadata\n");
   for (const auto& [key, value] : d.metadata)
     fmt::print("  {}: {}\n", printable(key), printable(value));

@@ -28,7 +28,7 @@ struct RunOptions {
   std::string model, output, device;
   std::vector<std::string> inputs;
   uint32_t repeat = 1;
-  bool json = false;
+  bool json = false, as_written = false;
 };
 
 // A plain name of a file that no other output has.
@@ -150,7 +150,8 @@ void print_times(const RunOptions& o, const onnx::Session& session, double first
 int run(RunOptions o) {
   os::catch_interrupts();
   o.device = engine::canonical_device(o.device);
-  const onnx::Model model = onnx::load(o.model, {.device = o.device});
+  const onnx::Model model =
+      onnx::load(o.model, {.device = o.device, .optimize = !o.as_written});
   const onnx::Values inputs = read_onnx_inputs(o.inputs, model);
   onnx::Session session(model);
   std::vector<double> ms;
@@ -185,6 +186,8 @@ void add_run_command(CLI::App& app, Action& chosen) {
               "N",
               CLI::Range(1u, 1'000'000u));
   add_device_option(*c, o->device);
+  c->add_flag("--no-optimize", o->as_written,
+              "The graph as it is written: nothing is folded into weights");
   c->add_flag("--json", o->json, "One JSON object per line");
   c->footer(
       "Examples:\n"

@@ -47,6 +47,8 @@ struct Description {
   std::vector<ValueInfo> inputs, outputs;  ///< inputs without those that have an initializer
   std::vector<OperatorUse> operators;      ///< sorted by domain and name
   uint64_t parameters = 0;                 ///< elements of all initializers and Constants
+  /// What load() makes fewer operators of, and how often: ("batch norms in the layer before", 35).
+  std::vector<std::pair<std::string, int64_t>> rewrites;
   std::vector<std::pair<std::string, std::string>> metadata;
 };
 
@@ -62,6 +64,11 @@ using Items = std::map<std::string, Item>;
 /// How load() makes a model.
 struct LoadOptions {
   std::string device;  ///< where the model runs; "" is the default device
+  /// Whether what follows a layer is folded into its weights and bias, and quantized weights of
+  /// convolutions are decoded: once, at the first call, of the contents that the file has. Outputs
+  /// differ from those of the graph as written by rounding. A model whose parameters() have been
+  /// asked for folds none of them: what is assigned to them is used, and gradients flow to them.
+  bool optimize = true;
 };
 
 /// A model in memory: what it holds is read when it is first used. Copies share.
@@ -71,11 +78,13 @@ class Model {
   const std::string& device() const;  ///< where it runs; "" is the default device
   /// The initializers by name, which may be trained: what is assigned to them is used. Short
   /// integers, from which shapes are reckoned, and numbers that an operator wants as such (the
-  /// scales of a Resize) are constants nevertheless.
+  /// scales of a Resize) are constants nevertheless. From then on the model, its copies and
+  /// sessions run as LoadOptions::optimize says; ask before a Jit of your own captures a call.
   const Values& parameters() const;
   /// All outputs. InvalidArgument for an input that is missing, unknown, or of another dtype or
   /// shape than the model declares; Unsupported naming operator, version and node for what cannot
-  /// be run. Nothing runs before an output is realized, but what decides shapes and branches.
+  /// be run. Nothing runs before an output is realized, but what decides shapes and branches, and
+  /// what is folded.
   Values operator()(const Values& inputs) const;
   /// As the call, also for inputs and outputs that are sequences or optional, which the call
   /// refuses: Unsupported.
@@ -83,6 +92,7 @@ class Model {
 
  private:
   friend Model load(const std::string& path, const LoadOptions& options);
+  friend class Session;
   struct State;
   std::shared_ptr<const State> state_;
 };

@@ -163,6 +163,9 @@ void bind_description(py::module_& m) {
       .def_readonly("operators", &Description::operators, "Sorted by domain and name.")
       .def_readonly("parameters", &Description::parameters,
                     "Elements of all initializers and Constants.")
+      .def_property_readonly(
+          "rewrites", [](const Description& d) { return pairs_of(d.rewrites); },
+          "(rule, count) of what load() makes fewer operators of.")
       .def_property_readonly("metadata", [](const Description& d) {
         py::dict out;
         for (const auto& [key, value] : d.metadata) out[text(key)] = text(value);
@@ -230,17 +233,19 @@ void bind_onnx(py::module_& parent) {
       .def_property_readonly("inputs", [](const Model& x) { return x.description().inputs; })
       .def_property_readonly("outputs", [](const Model& x) { return x.description().outputs; })
       .def_property_readonly("parameters", &parameters_of,
-                             "The initializers by name; what is assigned to one is used.");
+                             "The initializers by name; what is assigned to one is used, and "
+                             "nothing is folded from then on.");
   bind_session(m);
   bind_save(m);
   m.def(
       "load",
-      [](const Path& path, const std::string& device) {
+      [](const Path& path, const std::string& device, bool optimize) {
         const Unlocked others;
-        return onnx::load(path.string(), {.device = device});
+        return onnx::load(path.string(), {.device = device, .optimize = optimize});
       },
-      arg("path"), arg("device") = "",
-      "Reads a model's structure, its contents when they are used.");
+      arg("path"), arg("device") = "", arg("optimize") = true,
+      "Reads a model's structure, its contents when they are used. optimize: what follows a layer "
+      "is folded into its weights at the first call, unless parameters have been asked for.");
   m.def(
       "describe",
       [](const Path& path) {

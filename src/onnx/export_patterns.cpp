@@ -113,6 +113,55 @@ std::optional<Exporter::Plan> softmax(Exporter& e, const UOp& u) {
                         }};
 }
 
+// ---- layer norms, which have a weight and may have a bias
+
+// What the mean of a sum of squares is added to before its root is taken, where a factor is such.
+const Scalar* epsilon_of(const UOp& factor) {
+  const UOp over = narrow(factor);
+  if (over->op != Op::Recip || over->src(0)->op != Op::Sqrt) return nullptr;
+  const UOp sum = over->src(0)->src(0);
+  return sum->op == Op::Add ? constant_of(sum->src(1).get()) : nullptr;
+}
+
+// A tensor of these extents that a value repeats.
+std::optional<UOp> repeated(const UOp& u, const ir::Shape& shape) {
+  const UOp x = narrow(u);
+  if (!unit_map(x->shape, shape)) return std::nullopt;
+  return ir::reshape(x, shape);
+}
+
+std::optional<Exporter::Plan> layer_norm(Exporter& e, const UOp& u) {
+  const UOp scaled = u->op == Op::Add ? u->src(0) : u;
+  if (u->dtype != DType::F32 || scaled->op != Op::Mul || scaled->src(0)->op != Op::Mul)
+    return std::nullopt;
+  const UOp off = scaled->src(0)->src(0);
+  const Scalar* epsilon = epsilon_of(scaled->src(0)->src(1));
+  if (!epsilon || off->op != Op::Sub) return std::nullopt;
+  const UOp x = off->src(0), mean = narrow(off->src(1));
+  if (mean->op != Op::Mul || mean->src(0)->op != Op::Reduce) return std::nullopt;
+  const size_t axes = mean->src(0)->get<ir::ReduceArg>().axes.size();
+  const ir::Shape normalized(x->shape.end() - std::ptrdiff_t(axes), x->shape.end());
+  const auto weight = repeated(scaled->src(1), normalized);
+  const auto bias = scaled == u ? weight : repeated(u->src(1), normalized);
+  if (!weight || !bias) return std::nullopt;
+  const Tensor again =
+      wrapped(x).layernorm(detail::sizes_of(normalized), wrapped(*weight),
+                           scaled == u ? Tensor() : wrapped(*bias), epsilon->as_double());
+  if (!e.is(again, u)) return std::nullopt;
+  std::vector<UOp> needed{x, *weight};
+  if (scaled != u) needed.push_back(*bias);
+  const AttributeList attributes{attribute("axis", -int64_t(axes)),
+                                 attribute("epsilon", float(epsilon->as_double()))};
+  return Exporter::Plan{needed, [&e, needed, attributes](Given from) {
+                          std::vector<std::string> names;
+                          for (size_t i = 0; i < from.size(); i++)
+                            names.push_back(e.exact(from[i], needed[i]->shape));
+                          const ir::Shape& made = needed[0]->shape;
+                          return Exported{e.node("LayerNormalization", names, attributes), made,
+                                          made};
+                        }};
+}
+
 // ---- logarithms and exponentials: to base 2 here, to base e there
 
 bool is_about(const UOp& u, double v) {
@@ -142,7 +191,7 @@ std::optional<Exporter::Plan> memory(Exporter& e, const UOp& u) {
 }  // namespace
 
 std::optional<Exporter::Plan> function_plan(Exporter& e, const UOp& u) {
-  for (const auto pattern : {memory, closed_form, softmax, natural, function})
+  for (const auto pattern : {memory, closed_form, softmax, layer_norm, natural, function})
     if (auto found = pattern(e, u)) return found;
   return std::nullopt;
 }

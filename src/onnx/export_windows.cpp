@@ -20,6 +20,7 @@ using Given = std::span<const Exported>;
 
 constexpr size_t kMostAxes = 3;
 constexpr int64_t kMostTries = 4096;  // of stride and dilation
+constexpr size_t kMostGrowths[kMostAxes] = {1024, 32, 10};  // of each of so many axes
 
 bool are_numbers(const Shape& s, size_t from) {
   return std::all_of(s.begin() + std::ptrdiff_t(from), s.end(),
@@ -164,11 +165,6 @@ Exporter::Plan convolution(Exporter& e, const Convolution& c, const UOp& u) {
           }};
 }
 
-struct Pool {
-  Padded x;
-  Windows windows;
-};
-
 // Around an image stands what is less than all else: where(inside, padded image, -inf).
 Padded without_lowest(Exporter& e, const UOp& x, size_t axes) {
   const Padded none{x, std::vector<int64_t>(2 * axes, 0)};
@@ -183,9 +179,13 @@ Padded without_lowest(Exporter& e, const UOp& x, size_t axes) {
   return e.is(again, x) ? found : none;
 }
 
-// The source is (N, C, windows..., kernel...).
-std::optional<Pool> pool_of(Exporter& e, const UOp& u) {
-  if (u->op != Op::Reduce || u->get<ir::ReduceArg>().op != Op::Max || !is_float(u->dtype))
+// Windows of an image, each reduced to a value: the source is (N, C, windows..., kernel...).
+struct Pool {
+  UOp image;
+  Windows windows;
+};
+std::optional<Pool> pool_of(Exporter& e, const UOp& u, Op op) {
+  if (u->op != Op::Reduce || u->get<ir::ReduceArg>().op != op || !is_float(u->dtype))
     return std::nullopt;
   const Shape& all = u->src(0)->shape;
   const IntVec& reduced = u->get<ir::ReduceArg>().axes;
@@ -202,24 +202,189 @@ std::optional<Pool> pool_of(Exporter& e, const UOp& u) {
       return e.is(detail::windows_of_axes(wrapped(x), w), u->src(0));
     };
     if (const auto w = windows_of(numbers(x->shape, 2, axes), kernel, out, again))
-      return Pool{without_lowest(e, x, axes), *w};
+      return Pool{x, *w};
   }
   return std::nullopt;
+}
+
+Exporter::Plan pool(Exporter& e, const char* op, const Padded& x, AttributeList attributes,
+                    const Shape& made, const UOp& u) {
+  return {{x.image}, [&e, op, x, attributes, made, u](Given from) {
+            return Exported{e.node(op, {e.exact(from[0], x.image->shape)}, attributes), made,
+                            u->shape};
+          }};
+}
+
+std::optional<Exporter::Plan> max_pool(Exporter& e, const UOp& u) {
+  const auto p = pool_of(e, u, Op::Max);
+  if (!p) return std::nullopt;
+  const size_t axes = p->windows.axes();
+  const Padded x = without_lowest(e, p->image, axes);
+  const Shape made(u->shape.begin(), u->shape.end() - std::ptrdiff_t(axes));
+  return pool(e, "MaxPool", x, attributes_of(p->windows, x.pads), made, u);
+}
+
+Tensor averages(const Tensor& x, const Windows& w, const std::vector<int64_t>& padding,
+                    bool counts_pads) {
+  const PerAxis kernel(w.kernel), stride(w.stride), pads(padding);
+  switch (w.axes()) {
+    case 1: return x.avg_pool1d(kernel, stride, pads, false, counts_pads);
+    case 2: return x.avg_pool2d(kernel, stride, pads, false, counts_pads);
+    default: return x.avg_pool3d(kernel, stride, pads, false, counts_pads);
+  }
+}
+
+// The sum of a window times a number, or over how many of its elements are inside.
+std::optional<Exporter::Plan> average_pool(Exporter& e, const UOp& u) {
+  if ((u->op != Op::Mul && u->op != Op::Div) || u->dtype != DType::F32) return std::nullopt;
+  UOp sum = u->src(0);
+  while (sum->op == Op::Reshape) sum = sum->src(0);
+  const auto p = pool_of(e, sum, Op::Add);
+  if (!p || std::ranges::any_of(p->windows.dilation, [](int64_t d) { return d != 1; }))
+    return std::nullopt;
+  const size_t axes = p->windows.axes();
+  const Padded whole{p->image, std::vector<int64_t>(2 * axes, 0)};
+  for (const Padded& x : {without_pads(p->image, axes), whole}) {
+    for (const bool counts_pads : {true, false}) {
+      const std::vector<int64_t> padding(x.pads.begin(), x.pads.begin() + std::ptrdiff_t(axes));
+      const Tensor again = averages(wrapped(x.image), p->windows, padding, counts_pads);
+      if (!e.is(again, u)) continue;
+      AttributeList attributes = attributes_of(p->windows, x.pads);
+      attributes.erase(attributes.begin());  // dilations, which later versions have
+      attributes.push_back(attribute("count_include_pad", int64_t(counts_pads)));
+      return pool(e, "AveragePool", x, std::move(attributes), u->shape, u);
+    }
+  }
+  return std::nullopt;
+}
+
+// ---- transposed convolutions: windows of products, laid over each other
+
+struct Transposed {
+  UOp x, weight;
+  int64_t groups;
+};
+
+// The source is (N, groups, inputs, outputs, kernel..., image...), of which inputs are summed.
+std::optional<Transposed> transposed_of(const UOp& u) {
+  UOp sum = u;
+  const auto is_add = [](const UOp& x) {
+    return x->op == Op::Reduce && x->get<ir::ReduceArg>().op == Op::Add;
+  };
+  while (ir::is_movement(sum->op) || (is_add(sum) && sum->src(0)->op != Op::Mul))
+    sum = sum->src(0);
+  if (sum == u || !is_add(sum) || sum->get<ir::ReduceArg>().axes != IntVec{2}) return std::nullopt;
+  const UOp product = sum->src(0);
+  const Shape& all = product->shape;
+  const size_t axes = all.size() < 6 ? 0 : (all.size() - 4) / 2;
+  if (axes < 1 || axes > kMostAxes || all.size() % 2 || !are_numbers(all, 1) ||
+      u->shape.size() != axes + 2 || !are_numbers(u->shape, 1))
+    return std::nullopt;
+  const int64_t groups = all[1].value(), inputs = all[2].value() * groups;
+  Shape of_x{all[0], Dim(inputs)}, of_weight{Dim(inputs), all[3]};
+  of_weight.insert(of_weight.end(), all.begin() + 4, all.begin() + 4 + std::ptrdiff_t(axes));
+  of_x.insert(of_x.end(), all.begin() + 4 + std::ptrdiff_t(axes), all.end());
+  const UOp x = narrow(product->src(0)), weight = narrow(product->src(1));
+  Shape seen = all;
+  for (size_t i = 3; i < 4 + axes; i++) seen[i] = Dim(1);
+  if (x->shape != seen || ir::element_count(weight->shape) != ir::element_count(of_weight) ||
+      !(u->shape[0] == all[0]) || !(u->shape[1] == groups * all[3].value()))
+    return std::nullopt;
+  return Transposed{ir::reshape(x, of_x), ir::reshape(weight, of_weight), groups};
+}
+
+// What an axis of so many elements may have been grown by.
+struct Growth {
+  int64_t stride, dilation, padding, more;
+};
+std::vector<Growth> growths(int64_t n, int64_t kernel, int64_t grown) {
+  std::vector<Growth> out;
+  for (int64_t d = 1; d == 1 || (kernel > 1 && d <= grown); d++)
+    for (int64_t p = 0; p <= d * (kernel - 1); p++)
+      for (int64_t s = 1; s == 1 || (n > 1 && (n - 1) * s <= grown + 2 * p); s++) {
+        const int64_t more = grown - ((n - 1) * s - 2 * p + d * (kernel - 1) + 1);
+        if (more >= 0 && more < std::max(s, d)) out.push_back({s, d, p, more});
+      }
+  return out;
+}
+
+struct Growths {
+  std::vector<int64_t> stride, dilation, padding, more;
+  void push_back(const Growth& g) {
+    stride.push_back(g.stride), dilation.push_back(g.dilation);
+    padding.push_back(g.padding), more.push_back(g.more);
+  }
+};
+
+Tensor grown(const Transposed& t, const Growths& g) {
+  const Tensor x = wrapped(t.x), w = wrapped(t.weight);
+  const PerAxis stride(g.stride), padding(g.padding), more(g.more), dilation(g.dilation);
+  switch (g.stride.size()) {
+    case 1: return x.conv_transpose1d(w, {}, stride, padding, more, t.groups, dilation);
+    case 2: return x.conv_transpose2d(w, {}, stride, padding, more, t.groups, dilation);
+    default: return x.conv_transpose3d(w, {}, stride, padding, more, t.groups, dilation);
+  }
+}
+
+// Those that make the node: equal ones along all axes first.
+std::optional<Growths> growths_of(Exporter& e, const Transposed& t, const UOp& u) {
+  std::vector<std::vector<Growth>> axes;
+  for (size_t i = 2; i < u->shape.size(); i++) {
+    axes.push_back(growths(t.x->shape[i].value(), t.weight->shape[i].value(), u->shape[i].value()));
+    if (axes.back().empty()) return std::nullopt;
+  }
+  const auto fits = [&](const Growths& g) { return e.is(grown(t, g), u); };
+  for (const Growth& g : axes[0]) {
+    Growths equal;
+    for (size_t i = 0; i < axes.size(); i++) equal.push_back(g);
+    if (fits(equal)) return equal;
+  }
+  const size_t most = kMostGrowths[axes.size() - 1];
+  int64_t tries = 1;
+  for (auto& a : axes) {
+    a.resize(std::min(a.size(), most));
+    tries *= int64_t(a.size());
+  }
+  for (int64_t number = 0; number < tries; number++) {
+    Growths chosen;
+    int64_t rest = number;
+    for (const auto& a : axes) {
+      chosen.push_back(a[size_t(rest) % a.size()]);
+      rest /= int64_t(a.size());
+    }
+    if (fits(chosen)) return chosen;
+  }
+  return std::nullopt;
+}
+
+std::optional<Exporter::Plan> transposed_convolution(Exporter& e, const UOp& u) {
+  if (u->dtype != DType::F32) return std::nullopt;
+  const auto t = transposed_of(u);
+  const auto g = t ? growths_of(e, *t, u) : std::nullopt;
+  if (!g) return std::nullopt;
+  std::vector<int64_t> pads = g->padding;
+  pads.insert(pads.end(), g->padding.begin(), g->padding.end());
+  const AttributeList attributes{
+      attribute("dilations", g->dilation), attribute("group", t->groups),
+      attribute("kernel_shape", numbers(t->weight->shape, 2, g->stride.size())),
+      attribute("output_padding", g->more), attribute("pads", pads),
+      attribute("strides", g->stride)};
+  return Exporter::Plan{{t->x, t->weight}, [&e, t = *t, attributes, u](Given from) {
+                          const std::string y = e.node("ConvTranspose",
+                                                       {e.exact(from[0], t.x->shape),
+                                                        e.exact(from[1], t.weight->shape)},
+                                                       attributes);
+                          return Exported{y, u->shape, u->shape};
+                        }};
 }
 
 }  // namespace
 
 std::optional<Exporter::Plan> window_plan(Exporter& e, const UOp& u) {
   if (const auto c = convolution_of(e, u)) return convolution(e, *c, u);
-  const auto p = pool_of(e, u);
-  if (!p) return std::nullopt;
-  return Exporter::Plan{
-      {p->x.image}, [&e, p = *p, u](Given from) {
-        const std::string y = e.node("MaxPool", {e.exact(from[0], p.x.image->shape)},
-                                     attributes_of(p.windows, p.x.pads));
-        const Shape made(u->shape.begin(), u->shape.end() - std::ptrdiff_t(p.windows.axes()));
-        return Exported{y, made, u->shape};
-      }};
+  for (const auto pattern : {max_pool, average_pool, transposed_convolution})
+    if (auto found = pattern(e, u)) return found;
+  return std::nullopt;
 }
 
 }  // namespace tuff::onnx

@@ -36,6 +36,12 @@ Attribute attribute(std::string name, std::string value) {
   return a;
 }
 
+Attribute attribute(std::string name, float value) {
+  Attribute a;
+  a.name = std::move(name), a.kind = Attribute::Kind::Float, a.floats = {value};
+  return a;
+}
+
 ElementType element_type(DType t) {
   const ElementType found = element_of(t == DType::Index ? DType::I64 : t);
   if (found != ElementType::Undefined) return found;

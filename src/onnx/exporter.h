@@ -33,6 +33,7 @@ using AttributeList = std::vector<io::onnx::Attribute>;
 io::onnx::Attribute attribute(std::string name, int64_t value);
 io::onnx::Attribute attribute(std::string name, std::vector<int64_t> values);
 io::onnx::Attribute attribute(std::string name, std::string value);
+io::onnx::Attribute attribute(std::string name, float value);
 
 // A tensor whose contents the file holds.
 struct Weight {

@@ -114,7 +114,7 @@ int64_t version_of(const io::onnx::Opsets& opsets, const std::string& domain) {
 }
 
 Importer::Importer(io::onnx::Model model, std::unique_ptr<io::ByteSource> source,
-                   std::string folder, std::string device)
+                   std::string folder, std::string device, bool rewrites)
     : model_(std::move(model)),
       device_(std::move(device)),
       contents_(std::move(source), std::move(folder), device_) {
@@ -122,24 +122,36 @@ Importer::Importer(io::onnx::Model model, std::unique_ptr<io::ByteSource> source
   require_order(model_);
   for (const io::onnx::TensorData& t : model_.graph.initializers)
     parameters_.emplace(t.name, contents_.tensor(t));
-  plan(model_.graph.nodes, names_of(model_.graph.outputs));
+  const std::vector<std::string> outputs = names_of(model_.graph.outputs);
+  plan(model_.graph.nodes, outputs);
   for (const Function& f : model_.functions) plan(f.nodes, f.outputs);
+  if (!rewrites) return;
+  rewritten_ = rewrite(model_);
+  rewritten_steps_ = steps(rewritten_.nodes, outputs);
+}
+
+bool Importer::runs_as_written() const {
+  return rewritten_.rewrites.empty() || (rewritten_.reads_parameters && is_shared_);
+}
+
+Importer::Steps Importer::steps(const NodeList& nodes, const std::vector<std::string>& kept) {
+  std::unordered_set<std::string> later(kept.begin(), kept.end());
+  Steps out;
+  for (const io::onnx::Node* node : nodes) out.push_back({node, {}});
+  for (size_t i = out.size(); i-- > 0;) {
+    const io::onnx::Node& node = *out[i].node;
+    std::unordered_set<std::string> uses(node.outputs.begin(), node.outputs.end());
+    collect_uses(node, uses);
+    for (const std::string& name : uses)
+      if (later.insert(name).second) out[i].forgotten.push_back(name);
+  }
+  return out;
 }
 
 void Importer::plan(const Nodes& nodes, const std::vector<std::string>& kept) {
-  std::unordered_set<std::string> later(kept.begin(), kept.end());
-  Forgotten forgotten(nodes.size());
-  for (size_t i = nodes.size(); i-- > 0;) {
-    std::unordered_set<std::string> uses(nodes[i].outputs.begin(), nodes[i].outputs.end());
-    collect_uses(nodes[i], uses);
-    for (const std::string& name : uses)
-      if (later.insert(name).second) forgotten[i].push_back(name);
-  }
-  plans_.emplace(&nodes, std::move(forgotten));
-  plan_inner(nodes);
-}
-
-void Importer::plan_inner(const Nodes& nodes) {
+  NodeList all;
+  for (const io::onnx::Node& node : nodes) all.push_back(&node);
+  plans_.emplace(&nodes, steps(all, kept));
   for (const io::onnx::Node& node : nodes)
     for (const Attribute& a : node.attributes)
       for (const auto& graph : a.graphs) plan(graph->nodes, names_of(graph->outputs));
@@ -160,10 +172,35 @@ NamedValues Importer::run(const NamedValues& inputs) const {
   for (const io::onnx::ValueInfo& v : model_.graph.inputs)
     if (const auto given = inputs.find(v.name); given != inputs.end())
       frame.values.insert_or_assign(v.name, given->second.of(element_within(v.type)));
-  run_nodes(model_.graph.nodes, frame);
+  if (runs_as_written()) {
+    run_steps(plans_.at(&model_.graph.nodes), frame);
+  } else {
+    for (const auto& [name, value] : folded()) frame.values.insert_or_assign(name, value);
+    run_steps(rewritten_steps_, frame);
+  }
   NamedValues out;
   for (const io::onnx::ValueInfo& o : model_.graph.outputs) out.emplace(o.name, frame.find(o.name));
   return out;
+}
+
+// They are memory from then on, which calls and captured graphs read.
+const Importer::Named& Importer::folded() const {
+  const std::lock_guard lock(mutex_);
+  if (!folded_.empty()) return folded_;
+  const NoGradGuard no_gradients;
+  const Call call{{}, &model_.opsets};
+  Frame frame{.call = &call};
+  put_constants(model_.graph, frame);
+  run_steps(steps(rewritten_.once, rewritten_.results), frame);
+  Named out;
+  std::vector<Tensor> tensors;
+  for (const std::string& name : rewritten_.results) {
+    tensors.push_back(frame.find(name).tensor(device_));
+    out.emplace(name, tensors.back());
+  }
+  Tensor::realize(tensors);
+  folded_ = std::move(out);
+  return folded_;
 }
 
 std::vector<Value> Importer::run_graph(const Graph& graph, std::vector<Value> inputs,
@@ -175,16 +212,15 @@ std::vector<Value> Importer::run_graph(const Graph& graph, std::vector<Value> in
   put_constants(graph, frame);
   for (size_t i = 0; i < inputs.size(); i++)
     frame.values.insert_or_assign(graph.inputs[i].name, std::move(inputs[i]));
-  run_nodes(graph.nodes, frame);
+  run_steps(plans_.at(&graph.nodes), frame);
   std::vector<Value> out;
   for (const io::onnx::ValueInfo& o : graph.outputs) out.push_back(frame.find(o.name));
   return out;
 }
 
-void Importer::run_nodes(const Nodes& nodes, Frame& frame) const {
-  const Forgotten& forgotten = plans_.at(&nodes);
-  for (size_t i = 0; i < nodes.size(); i++) {
-    const io::onnx::Node& node = nodes[i];
+void Importer::run_steps(const Steps& steps, Frame& frame) const {
+  for (const Step& step : steps) {
+    const io::onnx::Node& node = *step.node;
     std::vector<Value> inputs;
     for (const std::string& name : node.inputs)
       inputs.push_back(name.empty() ? Value() : frame.find(name));
@@ -192,7 +228,7 @@ void Importer::run_nodes(const Nodes& nodes, Frame& frame) const {
     for (size_t k = 0; k < std::min(outputs.size(), node.outputs.size()); k++)
       if (!node.outputs[k].empty())
         frame.values.insert_or_assign(node.outputs[k], std::move(outputs[k]));
-    for (const std::string& name : forgotten[i]) frame.values.erase(name);
+    for (const std::string& name : step.forgotten) frame.values.erase(name);
   }
 }
 
@@ -240,7 +276,7 @@ Outputs Importer::call(const Function& function, const io::onnx::Node& node,
   Frame inner{.call = &call};
   for (size_t i = 0; i < std::min(inputs.size(), function.inputs.size()); i++)
     inner.values.insert_or_assign(function.inputs[i], std::move(inputs[i]));
-  run_nodes(function.nodes, inner);
+  run_steps(plans_.at(&function.nodes), inner);
   Outputs out;
   for (const std::string& name : function.outputs) out.push_back(inner.find(name));
   return out;

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "io/formats/onnx.h"
 #include "onnx/check.h"
-#include "onnx/importer.h"
+#include "onnx/model_state.h"
 
 namespace tuff::onnx {
 
@@ -92,18 +92,19 @@ Item item_of(const std::string& name, const Value& value, const std::string& dev
 
 }  // namespace
 
-struct Model::State {
-  State(io::onnx::Model model, std::unique_ptr<io::ByteSource> source, const std::string& folder,
-        const std::string& device)
-      : description(description_of(model)),
-        importer(std::move(model), std::move(source), folder, device) {}
-  Description description;
-  Importer importer;
-};
+Model::State::State(io::onnx::Model model, std::unique_ptr<io::ByteSource> source,
+                    const std::string& folder, const LoadOptions& options)
+    : description(description_of(model)),
+      importer(std::move(model), std::move(source), folder, options.device, options.optimize) {
+  description.rewrites = importer.rewritten().rewrites;
+}
 
 const Description& Model::description() const { return state_->description; }
 const std::string& Model::device() const { return state_->importer.device(); }
-const Values& Model::parameters() const { return state_->importer.parameters(); }
+const Values& Model::parameters() const {
+  state_->importer.share_parameters();
+  return state_->importer.parameters();
+}
 
 Items Model::run(const Items& inputs) const {
   const Importer& importer = state_->importer;
@@ -134,13 +135,16 @@ Model load(const std::string& path, const LoadOptions& options) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   Model out;
   out.state_ = std::make_shared<const Model::State>(std::move(read), std::move(source), folder,
-                                                    options.device);
+                                                    options);
   return out;
 }
 
 Description describe(const std::string& path) {
   const io::FileBytes source(path);
-  return description_of(io::read_onnx(source));
+  const io::onnx::Model model = io::read_onnx(source);
+  Description out = description_of(model);
+  out.rewrites = rewrite(model).rewrites;
+  return out;
 }
 
 }  // namespace tuff::onnx

@@ -15,7 +15,8 @@ namespace {
 // block of an axis.
 Tensor beside(const Tensor& x, const Tensor& parameter, int64_t axis, int64_t block) {
   if (parameter.dim() == 0) return parameter;
-  if (parameter.dim() == 1 && x.dim() != 1 && parameter.size(0) == 1) return parameter;
+  if (parameter.dim() == 1 && parameter.size(0) == 1)
+    return x.dim() == 0 ? parameter.reshape({}) : parameter;
   axis = axis_of(axis, x.dim());
   if (block) return parameter.repeat_interleave(block, axis).narrow(axis, 0, x.size(axis));
   if (parameter.dim() != 1) return parameter;

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/nearest.h"
 #include "base/parse_number.h"
+#include "onnx/model_state.h"
 
 namespace tuff::onnx {
 namespace {
@@ -92,8 +93,8 @@ std::string signature(const std::vector<std::string>& names, const std::vector<T
 
 // What an input holds. Made a tensor inside of the function that is captured: values of memory that
 // was there before cannot be read there.
-struct Contents {
-  explicit Contents(const Tensor& t)
+struct FixedInput {
+  explicit FixedInput(const Tensor& t)
       : sizes(t.sizes()),
         options{.dtype = t.dtype(), .device = t.device()},
         bytes(size_t(int64_t(t.numel())) * size_bytes(t.dtype())) {
@@ -125,7 +126,7 @@ struct Session::State {
   struct Arguments {
     std::vector<std::string> names;
     std::vector<Tensor> tensors;
-    std::map<std::string, Contents> fixed;
+    std::map<std::string, FixedInput> fixed;
     std::vector<DynamicAxis> dynamic;
     std::string signature;
   };
@@ -196,7 +197,7 @@ struct Session::State {
     Tensor::realize(graph.parameters);
     std::vector<Tensor> out = (*graph.jit)(tensors);
     if (graph.parameters.empty()) {
-      for (const auto& [name, tensor] : model.parameters())
+      for (const auto& [name, tensor] : importer().parameters())
         if (tensor.is_realized()) graph.parameters.push_back(tensor);
     }
     return out;
@@ -236,9 +237,18 @@ struct Session::State {
     return out;
   }
 
+  const Importer& importer() const { return model.state_->importer; }
+  // Graphs hold what was folded of parameters, which somebody may have changed since.
+  void drop_folded() {
+    if (importer().runs_as_written() == as_written) return;
+    as_written = !as_written;
+    graphs.clear();
+  }
+
   const Model model;
   const SessionOptions options;
   std::mutex mutex;
+  bool as_written = importer().runs_as_written();
   std::list<Graph> graphs;  // the last used first
   std::set<std::string> decided_by_values;  // signatures of shapes, not all of whose inputs vary
 };
@@ -252,6 +262,7 @@ const Model& Session::model() const { return state_->model; }
 Values Session::operator()(const Values& inputs) {
   State& s = *state_;
   const std::lock_guard lock(s.mutex);
+  s.drop_folded();
   Values there;
   std::vector<Tensor> tensors;
   for (const auto& [name, tensor] : inputs) {

@@ -55,6 +55,14 @@ class Inspect(OnnxTest):
         self.assertEqual(rows[2]["shape"], None)
         self.assertEqual((rows[-1]["format"], rows[-1]["parameters"], rows[-1]["missing"]), ("onnx", 8, 0))
 
+    def test_what_is_folded(self):
+        (self.folder / "norm.onnx").write_bytes(onnx.layer_and_norm())
+        self.assertIn("\n  1 batch norms in the layer before\n", self.tuff(0, "inspect", "norm.onnx"))
+        self.assertIn({"event": "rewrite", "rule": "batch norms in the layer before", "count": 1},
+                      self.rows("inspect", "norm.onnx"))
+        folded, written = (self.rows("run", "norm.onnx", "--input", "x=x.npy", *o) for o in ([], ["--no-optimize"]))
+        self.assertAlmostEqual(folded[0]["mean"], written[0]["mean"], places=4)
+
     def test_what_is_missing(self):
         evil = onnx.model([onnx.node("No\x1b[2JSuch", ["x"], ["y"], domain="d")], [onnx.value("x", 1, [2])],
                           [onnx.value("y", 1, None)], opsets=[("", 17), ("d", 1)])

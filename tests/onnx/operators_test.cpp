@@ -200,6 +200,15 @@ TEST(OnnxQuantized, ValuesAreKeptInTheRangeOfTheirType) {
               ElementsAre(-20, 0, 0, 0, 300));
 }
 
+TEST(OnnxQuantized, OneScaleServesATensorOfAnyRank) {
+  const Tensor scale = Tensor::from({0.5f}, {1});
+  EXPECT_THAT(floats(run_op("DequantizeLinear", {vector_of({2, 4}).cast(DType::I32), scale})[0]),
+              ElementsAre(1, 2));
+  const Value one = run_op("DequantizeLinear", {vector_of({6}).cast(DType::I8).reshape({}), scale})[0];
+  EXPECT_THAT(shape(one), IsEmpty());
+  EXPECT_THAT(floats(one), ElementsAre(3));
+}
+
 TEST(OnnxNorm, LayerNormalizationGivesMeanAndInverseDeviation) {
   const std::vector<Value> out =
       run_op("LayerNormalization", {Tensor::from({1, 3}, {1, 2}), Tensor::ones({2})},

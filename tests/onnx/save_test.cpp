@@ -268,6 +268,44 @@ TEST_F(OnnxSave, ConvolutionsOfAnyNumbers) {
   check(values({8, 2, 2, 2}), 2, 0, 1, 2);
 }
 
+TEST_F(OnnxSave, AveragesOfWindows) {
+  const auto check = [&](const Sizes& sizes, const std::function<Tensor(const Tensor&)>& f) {
+    of_one(f, sizes);
+    EXPECT_THAT(ops(), testing::ElementsAre("AveragePool"));
+  };
+  check({2, 3, 9}, [](const Tensor& x) { return x.avg_pool1d(3); });
+  for (const bool counts_pads : {true, false})
+    check({2, 3, 7, 6}, [&](const Tensor& x) {
+      return x.avg_pool2d(PerAxis{3, 2}, PerAxis{2, 1}, 1, false, counts_pads);
+    });
+  check({1, 2, 4, 5, 3}, [](const Tensor& x) { return x.avg_pool3d(2, 1); });
+}
+
+TEST_F(OnnxSave, TransposedConvolutionsOfAnyNumbers) {
+  const auto check = [&](const Tensor& weight, const PerAxis& stride, const PerAxis& padding,
+                         const PerAxis& more, int64_t groups, const PerAxis& dilation) {
+    of_one([&](const Tensor& x) {
+      return x.conv_transpose2d(weight, values({weight.size(1) * groups}), stride, padding, more,
+                                groups, dilation);
+    }, {2, 4, 5, 6});
+    EXPECT_THAT(ops(), testing::ElementsAre("Add", "ConvTranspose"));
+  };
+  check(values({4, 3, 2, 2}), 1, 0, 0, 1, 1);
+  check(values({4, 3, 2, 2}), 2, 0, 0, 1, 1);
+  check(values({4, 3, 4, 4}), 2, 1, 0, 1, 1);
+  check(values({4, 2, 3, 3}), 2, 1, 1, 2, 1);
+  check(values({4, 2, 3, 2}), PerAxis{3, 1}, PerAxis{1, 0}, PerAxis{2, 0}, 1, PerAxis{1, 2});
+}
+
+TEST_F(OnnxSave, LayerNormsAreOneOperator) {
+  of_one([](const Tensor& x) { return x.layernorm({4}, values({4}, 3), values({4}, 4)); },
+         {2, 3, 4});
+  EXPECT_THAT(ops(), testing::ElementsAre("LayerNormalization"));
+  of_one([](const Tensor& x) { return x + x.layernorm({3, 4}, values({3, 4}, 3), {}, 0.01); },
+         {2, 3, 4});
+  EXPECT_THAT(ops(), testing::ElementsAre("Add", "LayerNormalization"));
+}
+
 TEST_F(OnnxSave, ProductsRepeatNothing) {
   of_one([](const Tensor& x) { return x.matmul(values({4, 5}, 7)); }, {2, 3, 4});
   EXPECT_THAT(ops(), testing::ElementsAre("MatMul"));

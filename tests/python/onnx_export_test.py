@@ -144,6 +144,7 @@ class Models(ExportTest):
         self.assertEqual(used["MatMul"], 2 * 6 + 1)  # 4 projections and 2 products of attention each, and the head
         self.assertEqual(used["Gather"], 1)
         self.assertEqual(used["Sigmoid"], 2)
+        self.assertEqual(used["LayerNormalization"], 2 * 2 + 1)
         description = tuff.onnx.describe(self.path)
         self.assertEqual(description.inputs[0].shape, ("batch", "time"))
         self.assertEqual(description.outputs[0].shape, ("batch", "time", 40))
@@ -165,6 +166,17 @@ class Models(ExportTest):
         self.check(model, (x,), (self.floats(1, 3, 32, 32),), (self.floats(6, 3, 32, 32),))
         used = self.operators()
         self.assertEqual((used["Conv"], used["MaxPool"]), (9, 1))
+
+
+    def test_windows_there_and_back(self):
+        down, up = nn.Conv2d(3, 8, 3, padding=1), nn.ConvTranspose2d(8, 3, 3, stride=2, padding=1, output_padding=1)
+
+        def f(x):
+            return up(down(x).relu().avg_pool2d(3, 2, 1, count_include_pad=False)).sigmoid() + x.avg_pool2d(3, 1, 1)
+        tuff.onnx.export(f, self.floats(2, 3, 12, 8), self.path, dynamic={"x": {0: "batch"}})
+        self.check(f, (self.floats(2, 3, 12, 8),), (self.floats(5, 3, 12, 8),))
+        self.assertEqual(self.operators(), {"Add": 3, "AveragePool": 2, "Conv": 1, "ConvTranspose": 1, "Relu": 1,
+                                            "Sigmoid": 1})
 
 
 class Files(ExportTest):

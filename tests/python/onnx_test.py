@@ -6,8 +6,8 @@ import unittest
 import numpy as np
 
 import tuff
-from onnx_writer import (B, FLOAT, INT64, W, attribute, message, model, node, optional_type, perceptron, sequence_type,
-                         tensor, tensor_type, typed, value)
+from onnx_writer import (B, FLOAT, INT64, W, attribute, layer_and_norm, message, model, node, optional_type, perceptron,
+                         sequence_type, tensor, tensor_type, typed, value)
 
 
 class OnnxTest(unittest.TestCase):
@@ -126,6 +126,35 @@ class NarrowTypes(OnnxTest):
                             [value("y", 26, [3])], opsets=[("", 25)]))
         self.assertEqual([(v.type, v.dtype) for v in m.outputs], [("INT2", tuff.int8)])
         self.assertEqual(m(x=[1.0, 2.0, 7.0])["y"].tolist(), [1, -2, -1])
+
+
+class Rewrites(OnnxTest):
+    def expected(self, x, scale=3):
+        return (x @ W + B - B) / np.sqrt(0.25 + 1e-5) * scale + B
+
+    def test_batch_norms_are_folded_until_parameters_are_asked_for(self):
+        x = np.arange(6, dtype=np.float32).reshape(2, 3)
+        m = self.load(layer_and_norm())
+        self.assertEqual(m.description().rewrites, [("batch norms in the layer before", 1)])
+        self.assertEqual(tuff.onnx.describe(self.path).rewrites, m.description().rewrites)
+        session = tuff.onnx.Session(m)
+        for _ in range(3):
+            np.testing.assert_allclose(session(x=x)["y"].numpy(), self.expected(x), rtol=1e-5)
+        scale = m.parameters["scale"]
+        for k in range(4):
+            scale.assign(tuff.tensor(np.array([k, k], np.float32), device="CPU"))
+            np.testing.assert_allclose(session(x=x)["y"].numpy(), self.expected(x, k), rtol=1e-5)
+            np.testing.assert_allclose(m(x=x)["y"].numpy(), self.expected(x, k), rtol=1e-5)
+        scale.requires_grad = True
+        m(x=x)["y"].sum().backward()
+        np.testing.assert_allclose(scale.grad.numpy(), (self.expected(x, 1) - B).sum(0), rtol=1e-5)
+
+    def test_a_model_as_it_is_written(self):
+        self.written(layer_and_norm())
+        m = tuff.onnx.load(self.path, device="CPU", optimize=False)
+        self.assertEqual(m.description().rewrites, [])
+        x = np.ones((1, 3), np.float32)
+        np.testing.assert_allclose(m(x=x)["y"].numpy(), self.expected(x), rtol=1e-5)
 
 
 class Sessions(OnnxTest):

@@ -82,3 +82,12 @@ def perceptron():
     return model([node("MatMul", ["x", "w"], ["p"]), node("Add", ["p", "b"], ["sum"]), node("Relu", ["sum"], ["relu"])],
                  [value("x", FLOAT, ["batch", 3])], [value("sum", FLOAT, ["batch", 2]), value("relu", FLOAT, None)],
                  [tensor("w", W), tensor("b", B)], metadata=[("author", "nobody")])
+
+
+def layer_and_norm():
+    """A layer of two channels and its batch norm, all of whose numbers are parameters."""
+    ones = np.ones(2, np.float32)
+    norm = node("BatchNormalization", ["h", "scale", "b", "b", "var"], ["y"])
+    return model([node("Gemm", ["x", "w", "b"], ["h"]), norm],
+                 [value("x", FLOAT, ["batch", 3])], [value("y", FLOAT, ["batch", 2])],
+                 [tensor("w", W), tensor("b", B), tensor("scale", 3 * ones), tensor("var", ones / 4)])
