@@ -232,6 +232,35 @@ UOp narrowed(const UOp& c, DType to) {
   const UOp n = cast(c, to);
   return n->is_const() && cast(n, c->dtype) == c ? n : UOp();
 }
+// An int64 whose numbers all have 32 bits, as an int32: what is reckoned from constants and widened
+// integers and counters, such as a mask's positions. Empty for any other.
+struct Bounded {
+  UOp x;
+  int64_t min = 0, max = 0;
+  static Bounded of(UOp x, int64_t min, int64_t max) {
+    return min < INT32_MIN || max > INT32_MAX ? Bounded{} : Bounded{std::move(x), min, max};
+  }
+};
+// At most so many sums deep: what is shared is not walked again and again.
+constexpr int kMostSums = 4;
+Bounded in_32_bits(const UOp& u, int sums = kMostSums) {
+  if (u->is_const()) return Bounded::of(cast(u, DType::I32), u->const_int(), u->const_int());
+  if (const UOp x = widened(u)) {
+    // A widened Index has gone through I32.
+    const UOp& origin = x->op == Op::Cast && x->src(0)->dtype == DType::Index ? x->src(0) : x;
+    if (origin->dtype == DType::Index) return Bounded::of(x, origin->min, origin->max);
+    const int bits = int(8 * size_bytes(x->dtype)) - int(is_signed(x->dtype));
+    const int64_t most = (int64_t(1) << bits) - 1;
+    return Bounded::of(cast(x, DType::I32), is_signed(x->dtype) ? -most - 1 : 0, most);
+  }
+  if (sums == 0 || (u->op != Op::Add && u->op != Op::Sub)) return {};
+  const Bounded a = in_32_bits(u->src(0), sums - 1), b = in_32_bits(u->src(1), sums - 1);
+  if (!a.x || !b.x) return {};
+  const bool sum = u->op == Op::Add;
+  return Bounded::of(sum ? a.x + b.x : a.x - b.x, a.min + (sum ? b.min : -b.max),
+                     a.max + (sum ? b.max : -b.min));
+}
+
 // Of widened integers the narrow ones are compared. lavapipe's comparisons with a constant of what
 // it has widened itself are wrong (x < 4 is false for each x of int32 as int64; Mesa 22.3.6).
 UOp narrow_comparison(Op op, const UOp& a, const UOp& b) {
@@ -243,7 +272,10 @@ UOp narrow_comparison(Op op, const UOp& a, const UOp& b) {
     const bool above = c->const_int() > 0 || is_unsigned(c->dtype);
     if (!x || !y) return bool_const(op == Op::CmpNe || (op == Op::CmpLt && above == (c == b)));
   }
-  return x && y && x->dtype == y->dtype ? make(op, DType::Bool, {x, y}) : UOp();
+  if (x && y && x->dtype == y->dtype) return make(op, DType::Bool, {x, y});
+  if (a->dtype != DType::I64) return {};
+  const Bounded p = in_32_bits(a), q = in_32_bits(b);
+  return p.x && q.x ? make(op, DType::Bool, {p.x, q.x}) : UOp();
 }
 
 // Made of other ops on every device.
