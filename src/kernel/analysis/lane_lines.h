@@ -10,12 +10,20 @@
 
 namespace tuff::kernel {
 
+// What the lanes of a subgroup load and store at once.
+struct LaneWalk {
+  // Lanes are neighbours along all of these: those of reductions and outputs that a workgroup walks
+  // one after the other.
+  std::span<const ir::UOp> ranges;
+  int64_t lanes = 1;
+  int64_t each = 1;                    // so many neighbouring steps to a lane, unrolled
+  std::span<const ir::UOp> whole = {};  // what each lane walks whole, unrolled
+  int64_t vector_bytes = 1;             // of a lane's widest access
+};
+
 // In lines of kMemoryLineBytes: each element that an access walks is fetched once, with the
-// elements that other lanes fetch with it. Lanes are neighbours along all of `ranges`: those of
-// reductions and outputs that a workgroup walks one after the other. Elements at offsets that
-// memory holds lie anywhere.
-double lines_touched(const std::vector<Access>& all, RangeDeps& deps,
-                     std::span<const ir::UOp> ranges, int64_t lanes);
+// elements that other lanes fetch with it. Elements at offsets that memory holds lie anywhere.
+double lines_touched(const std::vector<Access>& all, RangeDeps& deps, const LaneWalk& walk);
 
 // Steps of a range that read the same word of packed numbers, each word after the one before, and
 // how long it is; of the load with most of them.
