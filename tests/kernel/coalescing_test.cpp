@@ -98,7 +98,9 @@ std::vector<Work> scoreboard(const Target& t) {
   add("broadcast add", models::add(square(), models::broadcast(input({4096}), square()->shape)));
   add("x*2+1", models::add(models::mul(square(), models::number(2)), models::number(1)));
   out.push_back({"gather of rows", {testing::gather_ast(8192, 4096, 256)}});
-  for (const auto& [window, positions] : {std::pair(3, 1), std::pair(3, 2), std::pair(5, 4)}) {
+  add("product of 32 x 32 outputs", product(input({32, 512}), input({512, 32})));
+  for (const auto& [window, positions] :
+       {std::pair(3, 1), std::pair(3, 2), std::pair(5, 4), std::pair(5, 16)}) {
     out.push_back({fmt::format("windows of {}, {} positions", window, positions),
                    {windows_ast(64, 128, window, positions)}});
   }

@@ -195,11 +195,22 @@ class LaneLines {
 }  // namespace
 
 double lines_touched(const std::vector<Access>& all, RangeDeps& deps, const LaneWalk& walk) {
+  std::vector<const Node*> summed;
+  if (walk.sum) summed = toposort(walk.sum->src(0));
+  const auto fetches = [&](const Access& a) {
+    double n = 1;
+    for (const auto& [range, outputs] : walk.outputs) {
+      if (deps.of(a.index) & deps.bit(range)) continue;
+      const bool is_walked = contains(walk.ranges, range);
+      n *= double(ceil_div(outputs, is_walked ? walk.lanes * walk.each : 1));
+    }
+    return contains(summed, a.index.get()) ? n : 1;
+  };
   double total = 0;
   for (const Access& a : all) {
     if (without_after(a.index->src(0).get())->op != Op::Param) continue;
     const TouchedLines touched = LaneLines(a, deps, walk).count();
-    total += elements_of(a, deps) * double(touched.lines) / double(touched.elements);
+    total += fetches(a) * elements_of(a, deps) * double(touched.lines) / double(touched.elements);
   }
   return total;
 }
