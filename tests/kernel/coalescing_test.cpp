@@ -41,6 +41,18 @@ UOp rms_norm(const UOp& x) {
   return models::mul(x, expand(scale, x->shape));
 }
 
+// A 1-d convolution of a signal of that many channels, without padding.
+UOp windows_ast(int64_t filters, int64_t channels, int64_t window, int64_t positions) {
+  using namespace testing;
+  AstBuilder b;
+  const int64_t length = positions + window - 1;
+  const UOp f = b.loop(filters), p = b.loop(positions), c = b.fold(channels), w = b.fold(window);
+  const UOp product = load(1, channels * length, c * length + p + w) *
+                      load(2, filters * channels * window, (f * channels + c) * window + w);
+  return kernel_of({store(0, filters * positions, f * positions + p,
+                          reduce_over(Op::Add, product, {c, w}), {f, p})});
+}
+
 struct Work {
   std::string name;
   std::vector<UOp> kernels;
@@ -86,6 +98,12 @@ std::vector<Work> scoreboard(const Target& t) {
   add("broadcast add", models::add(square(), models::broadcast(input({4096}), square()->shape)));
   add("x*2+1", models::add(models::mul(square(), models::number(2)), models::number(1)));
   out.push_back({"gather of rows", {testing::gather_ast(8192, 4096, 256)}});
+  add("product of 32 x 32 outputs", product(input({32, 512}), input({512, 32})));
+  for (const auto& [window, positions] :
+       {std::pair(3, 1), std::pair(3, 2), std::pair(5, 4), std::pair(5, 16)}) {
+    out.push_back({fmt::format("windows of {}, {} positions", window, positions),
+                   {windows_ast(64, 128, window, positions)}});
+  }
   out.push_back({"packed gemv", {testing::packed_sum_ast(4096, 128)}});
   out.push_back({"packed product of 64 rows", {testing::packed_sum_ast(4096, 128, 64)}});
   return out;
@@ -124,6 +142,16 @@ TEST(Coalescing, NarrowNeighboursGoTogetherByWords) {
   EXPECT_DOUBLE_EQ(copied(1).loads.ratio(), 17.0 / 5);
   t.features.i16 = false;
   EXPECT_DOUBLE_EQ(copied(0).loads.ratio(), 4);
+}
+
+// Channels lie a window apart: a lane for each, with its whole window, touches whole lines. Four
+// channels to a lane touched 17 times the fewest.
+TEST(Coalescing, WindowsOfNeighbouringChannels) {
+  const Target t = target_of("amd-rdna3-igpu");
+  for (const int64_t positions : {1, 2}) {
+    const LinearKernel k = lower(windows_ast(64, 128, 3, positions), t);
+    EXPECT_LT(coalescing_of(k, t).loads.ratio(), 1.8) << k.opts;
+  }
 }
 
 TEST(Coalescing, OfWhatIsChosenForEachTarget) {

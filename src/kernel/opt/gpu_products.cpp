@@ -22,6 +22,7 @@ class GpuProduct : Chooser {
     ProductTile best = best_tile(tile);
     if (const GpuTile staged = staged_tile(best); staged.staged) return staged;
     if (split_sum(tile, best)) return {.chosen = true};
+    if (best.columns * best.rows == 1 && k_.outputs < wanted_invocations()) return {};
     if (best.columns > 1) apply(t_, {OptKind::Upcast, best.column, best.columns});
     if (best.rows > 1) apply(t_, {OptKind::Upcast, best.row, best.rows});
     unroll_steps(best);

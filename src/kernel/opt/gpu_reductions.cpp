@@ -44,10 +44,7 @@ class GpuReduction : Chooser {
     RangeDeps deps(ast_);
     const std::vector<Access> all = accesses(ast_, deps);
     const auto lines = [&](const std::vector<int>& walked) {
-      std::vector<UOp> ranges;
-      for (int a : walked) ranges.push_back(t_.axes[size_t(a)].range);
-      const int64_t lanes = std::min<int64_t>(shortest_of(walked), target_.subgroup_size);
-      return lines_touched(all, deps, ranges, lanes);
+      return lines_of(walked, {}, all, deps);
     };
     constexpr double kWorthwhile = 0.75;
     // Of two long axes of a reduction the one along memory.
@@ -55,17 +52,21 @@ class GpuReduction : Chooser {
       return left(a) > kShort && lines({a}) < kWorthwhile * lines({best});
     });
     if (!axes) return false;
+    std::vector<int> shared = *axes;
+    for (int a = 0; a < count(); a++)
+      if (is_beside(a)) shared.push_back(a);
+    const PackedWords words = packed_words(*axes, all, deps);
+    const Piece piece = piece_of(*axes, shared, words, all, deps);
+    const auto with_whole = [&](const std::vector<int>& walked) {
+      return lines_of(walked, {1, piece.whole}, all, deps);
+    };
     int output = -1;
     double across = 1e30;
     for (int a = 0; a < count(); a++) {
       if (!axis(a).shared || !fixed(a) || left(a) < 2 || !loop_left(a)) continue;
-      if (const double n = lines({a}); n <= across) output = a, across = n;
+      if (const double n = with_whole({a}); n <= across) output = a, across = n;
     }
-    std::vector<int> shared = *axes;
-    for (int a = 0; a < count(); a++)
-      if (is_beside(a)) shared.push_back(a);
-    if (lines(shared) < kWorthwhile * across)
-      return share_rows(*axes, output, packed_words(*axes, all, deps));
+    if (with_whole(shared) < kWorthwhile * across) return share_rows(*axes, output, words, piece);
     return output >= 0 && share_columns(*axes, output);
   }
 
@@ -87,6 +88,73 @@ class GpuReduction : Chooser {
   static constexpr int64_t kPackedRows = 4;
   static constexpr int64_t kPackedLanes = 128;   // of one invocation: more than that spills
   static constexpr int64_t kUnrolledLanes = 64;  // that pieces are added up to
+  static constexpr int64_t kTogether = 4;  // ... where neighbours would be one access otherwise
+
+  // What an invocation takes at once of a row: so many neighbouring steps of the axis that is
+  // shared, each with all of some short axes.
+  struct Piece {
+    int64_t together = 1;
+    std::vector<int> whole;
+  };
+  double lines_of(const std::vector<int>& walked, const Piece& piece,
+                  const std::vector<Access>& all, RangeDeps& deps) const {
+    const auto ranges_of = [&](const std::vector<int>& some) {
+      std::vector<UOp> ranges;
+      for (int a : some) ranges.push_back(t_.axes[size_t(a)].range);
+      return ranges;
+    };
+    const std::vector<UOp> ranges = ranges_of(walked);
+    std::vector<UOp> whole = ranges_of(piece.whole);
+    std::vector<std::pair<UOp, int64_t>> outputs;
+    for (int a = 0; a < count(); a++) {
+      if (!axis(a).shared || !fixed(a)) continue;
+      const UOp& range = t_.axes[size_t(a)].range;
+      if (left(a) == 1 && axis(a).size > 1)
+        whole.push_back(range);  // the lanes of a thin product
+      else
+        outputs.emplace_back(range, left(a));
+    }
+    const int64_t lanes =
+        std::min<int64_t>(shortest_of(walked) / piece.together, target_.subgroup_size);
+    return lines_touched(all, deps,
+                         {.ranges = ranges,
+                          .lanes = std::max<int64_t>(lanes, 1),
+                          .each = piece.together,
+                          .whole = whole,
+                          .vector_bytes = target_.vector_bytes,
+                          .sum = k_.main_reduce,
+                          .outputs = outputs});
+  }
+  // As long as one access takes, unless a subgroup touches fewer lines in another way: of an axis
+  // that no access walks element by element, neighbouring steps are apart by what is between them,
+  // as the channels of a convolution by their windows, and whole windows beside each other are
+  // whole lines.
+  Piece piece_of(const std::vector<int>& axes, const std::vector<int>& walked,
+                 const PackedWords& words, const std::vector<Access>& all, RangeDeps& deps) const {
+    constexpr double kFewer = 0.9;
+    Piece best{steps_together(axes, words), {}};
+    if (words.steps > 1) return best;
+    double fewest = lines_of(walked, best, all, deps);
+    for (const std::vector<int>& whole : {std::vector<int>(), short_axes(axes)}) {
+      for (int64_t together = best.together; together > 0; together /= 2) {
+        const double lines = lines_of(walked, {together, whole}, all, deps);
+        if (lines < kFewer * fewest) fewest = lines, best = {together, whole};
+      }
+    }
+    return best;
+  }
+  // Those of the reductions beside the axes that are shared which one body does; none if they are
+  // more together.
+  std::vector<int> short_axes(const std::vector<int>& axes) const {
+    std::vector<int> out;
+    int64_t steps = 1;
+    for (int a = 0; a < count(); a++) {
+      if (!axis(a).reduced || contains(axes, a) || !fixed(a) || left(a) < 2) continue;
+      out.push_back(a);
+      steps *= left(a);
+    }
+    return steps <= kShort ? out : std::vector<int>();
+  }
 
   // Neighbouring steps of one invocation: packed numbers of two words, or of four bytes where
   // nothing is known to begin a word; other numbers as many as one access takes. With more words to
@@ -111,9 +179,9 @@ class GpuReduction : Chooser {
   }
   // Pieces of a row that an invocation has one after the other, a few at a time: their loads are on
   // the way together, and what is the same in all steps of the loop is done less often.
-  void unroll_pieces(const std::vector<int>& axes) {
+  void unroll_pieces(const std::vector<int>& axes, int64_t lanes) {
     for (int a : axes) {
-      const int64_t most = kUnrolledLanes / lane_count(t_);
+      const int64_t most = lanes / lane_count(t_);
       const int64_t pieces = most > 1 ? divisor_up_to(left(a), most, true) : 1;
       if (pieces > 1) try_apply(t_, {OptKind::Unroll, a, pieces});
     }
@@ -144,9 +212,10 @@ class GpuReduction : Chooser {
   }
 
   // A subgroup to each reduction, or more where outputs are few; short ones take a part of one.
-  bool share_rows(const std::vector<int>& axes, int output, const PackedWords& words) {
+  bool share_rows(const std::vector<int>& axes, int output, const PackedWords& words, Piece piece) {
     constexpr int64_t kLeast = 4, kMost = 256, kWorkgroup = 128;
-    int64_t together = steps_together(axes, words);
+    int64_t& together = piece.together;
+    const bool shorter = together < steps_together(axes, words);
     // Rows of 11,008 numbers are no pieces of 16 for a subgroup, but of 8.
     const auto divides = [&](int a) { return left(a) % (together * target_.subgroup_size) == 0; };
     while (together > words.steps && words.steps > 1 && !std::ranges::all_of(axes, divides))
@@ -161,6 +230,8 @@ class GpuReduction : Chooser {
            (again || outputs_left() * width < int64_t(wanted_invocations())))
       width *= 2;
     if (words.steps > 1 && output >= 0) share_vectors(output, width, together);
+    const Tiling unshared = t_;
+    for (int a : piece.whole) try_apply(t_, {OptKind::Unroll, a, left(a)});
     const Tiling before = t_;
     if (output >= 0 && width < kWorkgroup) {
       const int64_t rows = divisor_up_to(left(output), kWorkgroup / width, true);
@@ -168,9 +239,13 @@ class GpuReduction : Chooser {
     }
     if (!share(axes, width, together)) {
       t_ = before;
-      if (!share(axes, width, together)) return false;
+      if (!share(axes, width, together)) {
+        t_ = unshared;
+        return false;
+      }
     }
-    if (words.steps > 1) unroll_pieces(axes);
+    if (words.steps > 1) unroll_pieces(axes, kUnrolledLanes);
+    if (shorter) unroll_pieces(axes, kTogether);
     return true;
   }
 
@@ -194,7 +269,9 @@ class GpuReduction : Chooser {
     const int64_t shares = std::min(
         {kMostShares, workgroup / lanes,
          int64_t(std::bit_floor(uint64_t(std::max<int64_t>(shortest_of(axes) / kLeastSteps, 1))))});
-    int64_t together = vector_score(output) > 0 ? elements_together({output}) : 1;
+    // What gates tell apart is no vector.
+    const bool vectors = vector_score(output) > 0 && axis(output).gated == 0;
+    int64_t together = vectors ? elements_together({output}) : 1;
     while (together > 1 && outputs / together * shares < wanted) together /= 2;
     if (outputs / together >= wanted || shares < 2) return false;
     int64_t width = 2;
