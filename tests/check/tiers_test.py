@@ -100,7 +100,9 @@ def check_silent(tuff, device, what, environment):
     layered = {**environment, "TUFF_VK_VALIDATION": "1",
                "VK_LAYER_ENABLES": "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT"}
     result = run(tuff, ["train", *what, "--device", device, "--steps", "4", "--json"], layered)
-    if result.returncode or result.stderr:
+    # Long work shows its progress.
+    said = [line for line in result.stderr.splitlines() if line and not line.startswith(f"{what[0]}: step ")]
+    if result.returncode or said:
         raise Failed(f"{what[0]} under the validation layers: {result.returncode}\n{result.stderr[:4000]}")
     print(f"{what[0]}: silent under the validation layers", flush=True)
 
