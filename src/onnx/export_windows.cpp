@@ -297,6 +297,7 @@ std::optional<Transposed> transposed_of(const UOp& u) {
 struct Growth {
   int64_t stride, dilation, padding, more;
 };
+// The first ones by dilation: a long signal has millions.
 std::vector<Growth> growths(int64_t n, int64_t kernel, int64_t grown) {
   std::vector<Growth> out;
   for (int64_t d = 1; d == 1 || (kernel > 1 && d <= grown); d++)
@@ -304,6 +305,7 @@ std::vector<Growth> growths(int64_t n, int64_t kernel, int64_t grown) {
       for (int64_t s = 1; s == 1 || (n > 1 && (n - 1) * s <= grown + 2 * p); s++) {
         const int64_t more = grown - ((n - 1) * s - 2 * p + d * (kernel - 1) + 1);
         if (more >= 0 && more < std::max(s, d)) out.push_back({s, d, p, more});
+        if (out.size() == kMostGrowths[0]) return out;
       }
   return out;
 }

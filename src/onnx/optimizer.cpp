@@ -215,7 +215,7 @@ struct Layer {
 std::optional<size_t> channel_axis(const Node& n, const Dims& weight) {
   if (is(n, "Conv") && weight.size() >= 3) return 0;
   if (is(n, "ConvTranspose") && weight.size() >= 3 && integer(n, "group", 1) == 1) return 1;
-  if (is(n, "Gemm") && weight.size() == 2 && (!has_input(n, 2) || number(n, "beta", 1) == 1))
+  if (is(n, "Gemm") && weight.size() == 2 && number(n, "beta", 1) == 1)
     return integer(n, "transB", 0) ? 0 : 1;
   return std::nullopt;
 }
@@ -323,8 +323,9 @@ bool decode_weight(Editor& e, size_t i) {
   const bool is_weight = reader && (is(*reader, "Conv") || is(*reader, "ConvTranspose")) &&
                          reader->inputs[0] != n.outputs[0];
   if (!is_weight) return false;
-  for (const std::string& name : n.inputs)
-    if (!name.empty() && !e.fixed(name)) return false;
+  for (size_t k = 0; k < n.inputs.size(); k++)
+    if (k < 2 || has_input(n, k))
+      if (!e.fixed(n.inputs[k])) return false;
   if (e.fixed(n.inputs[1])->type != ElementType::Float || n.attribute("output_dtype")) return false;
   e.hoist(i, e.fixed(n.inputs[0])->dims);
   return true;

@@ -100,6 +100,25 @@ TEST(OnnxOptimizer, BatchNormsAreTheWeightsOfTheLayerBefore) {
   }
 }
 
+TEST(OnnxOptimizer, AFactorOfABiasThatIsNotThereYetIsNoneOfTheNorms) {
+  EXPECT_THAT(compared(layer_and_norm(node("Gemm", {"x", "w"}, {"l"}, {attribute("beta", 0.5f)}),
+                                      {weights("w", {3, 4})}, 4),
+                       image({2, 3})),
+              IsEmpty());
+}
+
+TEST(OnnxOptimizer, InputsThatAreLeftOutFitNoRule) {
+  for (const std::vector<std::string>& inputs :
+       {std::vector<std::string>{"", "s"}, {"w", ""}, {"w", "s", ""}}) {
+    Model m = model({node("DequantizeLinear", inputs, {"d"}), node("Conv", {"x", "d"}, {"y"})},
+                    {"x"}, {"y"});
+    m.graph.initializers = {
+        constant("w", ElementType::Int8, {1, 1, 1, 1}, std::vector<int8_t>{1}),
+        constant("s", ElementType::Float, {}, std::vector<float>{1})};
+    EXPECT_EQ(rewrite(m).rewrites.size(), inputs.size() == 3 ? 1u : 0u);
+  }
+}
+
 TEST(OnnxOptimizer, ScalesAndShiftsAreWeightsToo) {
   // As PaddlePaddle's exporter writes them: a batch norm, and factors of one number.
   Model m = model({node("Conv", {"x", "w"}, {"l"}),

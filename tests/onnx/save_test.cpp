@@ -297,6 +297,12 @@ TEST_F(OnnxSave, TransposedConvolutionsOfAnyNumbers) {
   check(values({4, 2, 3, 2}), PerAxis{3, 1}, PerAxis{1, 0}, PerAxis{2, 0}, 1, PerAxis{1, 2});
 }
 
+TEST_F(OnnxSave, TransposedConvolutionsOfALongSignal) {
+  const Tensor weight = values({2, 3, 16});
+  of_one([&](const Tensor& x) { return x.conv_transpose1d(weight, {}, 8, 4); }, {1, 2, 400});
+  EXPECT_THAT(ops(), testing::ElementsAre("ConvTranspose"));
+}
+
 TEST_F(OnnxSave, LayerNormsAreOneOperator) {
   of_one([](const Tensor& x) { return x.layernorm({4}, values({4}, 3), values({4}, 4)); },
          {2, 3, 4});
