@@ -130,7 +130,8 @@ void pass_separate_loops(Lowering& l) { l.ast = separate_loops(l.ast); }
 void pass_merge_axes(Lowering& l) { l.ast = sched::canonicalize(l.ast); }
 void pass_phases(Lowering& l) { l.ast = simplify(split_phases(l.ast)); }
 void pass_reduce_order(Lowering& l) {
-  if (l.target.has_local) l.ast = reorder_reductions(l.ast);
+  const int64_t lanes = std::max<int64_t>(l.target.vector_bytes / 4, 4);
+  l.ast = l.target.has_local ? reorder_reductions(l.ast) : join_gathered_axes(l.ast, lanes);
 }
 // Where rows need not be whole then.
 void pass_row_factors(Lowering& l) {

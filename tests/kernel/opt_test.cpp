@@ -576,6 +576,27 @@ TEST(Opt, ConvolutionsPackTheirWeightsForManyPixels) {
   expect_same(small, lower_with(small, t, opts), 1e-5, to_string(opts));
 }
 
+// Fewer pixels than lanes: partial sums in lanes along the weights, which lie in the order of the
+// sum, and a copy of the pixels in that order.
+TEST(Opt, FewPixelsAreGatheredForSumsAlongTheWeights) {
+  Target t = builtin_target("c-x86-64");
+  t.cores = 1;
+  t.vector_bytes = 64;
+  t.vector_registers = 32;
+  EXPECT_EQ(lower(conv_ast(1, 33, 2, 16), t).opts,
+            "upcast(2,2) upcast(3,2) upcast(1,4) unroll(4,16) stage(0,0)");
+  EXPECT_EQ(lower(conv_ast(2, 33, 1, 16), t).opts,
+            "upcast(0,2) upcast(1,8) unroll(4,16) stage(0,0)");
+  for (const UOp& ast : {conv_ast(1, 33, 3, 16), conv_ast(1, 33, 2, 2), conv_ast(1, 3, 2, 16)})
+    EXPECT_EQ(lower(ast, t).opts.find("stage"), std::string::npos) << lower(ast, t).opts;
+  for (const uint32_t bytes : {16, 32, 64}) {
+    t.vector_bytes = bytes;
+    for (const UOp& ast :
+         {conv_ast(1, 5, 2, 6), conv_ast(2, 7, 1, 16), conv_ast(1, 9, 1, 5), conv_ast(2, 4, 2, 7)})
+      expect_same(ast, lower(ast, t), 1e-5, lower(ast, t).opts);
+  }
+}
+
 // An invocation takes what two loads give of several rows, which have the vector in common; with
 // many vectors what a word holds is decoded by one invocation for the tiles of its workgroup.
 TEST(Opt, PackedWeightsAreDecodedByWords) {

@@ -79,4 +79,8 @@ ir::UOp split_phases(const ir::UOp& ast);
 // once and the lanes of a subgroup read words beside each other.
 ir::UOp reorder_reductions(const ir::UOp& ast);
 
+// The axes of a sum whose gathered factor has a copy (gathered_dot.h) as one: lanes along it load
+// the other factor as vectors, however short the innermost axis is.
+ir::UOp join_gathered_axes(const ir::UOp& ast, int64_t lanes);
+
 }  // namespace tuff::kernel

@@ -1,5 +1,6 @@
-// reorder_reductions: see ranges.h.
+// reorder_reductions, join_gathered_axes: see ranges.h.
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <optional>
 #include <unordered_map>
@@ -9,6 +10,7 @@
 #include "ir/kernel_floor.h"
 #include "ir/symbolic.h"
 #include "ir/walk.h"
+#include "kernel/analysis/gathered_dot.h"
 #include "kernel/analysis/ranges.h"
 #include "kernel/pipeline.h"
 
@@ -106,7 +108,47 @@ UOp reordered(const UOp& r, std::span<const Digit> digits, const PackedLoad& loa
   return in_order(r, order);
 }
 
+// The ranges of sums whose other reductions, if any, fold the same ones.
+std::vector<std::vector<UOp>> gathered_sums(std::span<const Node* const> order, RangeDeps& deps,
+                                            int64_t lanes) {
+  const auto folds = [](const Node* n) {
+    return std::vector<UOp>(closed_ranges(n).begin(), closed_ranges(n).end());
+  };
+  std::vector<std::vector<UOp>> out;
+  for (const Node* n : order) {
+    if (n->op != Op::Reduce || n->src_count < 3 || !gathered_factor(n, deps, lanes)) continue;
+    const std::vector<UOp> ranges = folds(n);
+    const bool alone = std::ranges::all_of(order, [&](const Node* other) {
+      return other->op != Op::Reduce || folds(other) == ranges ||
+             std::ranges::none_of(ranges, [&](const UOp& r) { return contains(folds(other), r); });
+    });
+    if (alone) add_once(out, ranges);
+  }
+  return out;
+}
+
 }  // namespace
+
+UOp join_gathered_axes(const UOp& ast, int64_t lanes) {
+  const std::vector<const Node*> order = toposort(ast);
+  RangeDeps deps(ast);
+  int32_t next_id = deps.free_id();
+  UOpMap<UOp> places, joined;  // of each range, and of the first one of each sum
+  for (const std::vector<UOp>& ranges : gathered_sums(order, deps, lanes)) {
+    const UOp all = range(index_const(extent(ranges)), next_id++, AxisKind::Reduce);
+    int64_t below = 1;
+    for (size_t i = ranges.size(); i-- > 0; below *= ranges[i]->src(0)->max)
+      places.emplace(ranges[i], floormod(floordiv(all, below), ranges[i]->src(0)->max));
+    joined.emplace(ranges[0], all);
+  }
+  if (places.empty()) return ast;
+  return simplify(rebuild(ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
+    if (const auto it = places.find(old); it != places.end()) return it->second;
+    if (old->op != Op::Reduce) return {};
+    const auto it = joined.find(old->src(1));
+    return it == joined.end() ? UOp() : with_src(old, sources(src[0], std::array{it->second}));
+  }));
+}
 
 UOp reorder_reductions(const UOp& ast) {
   const std::vector<const Node*> order = toposort(ast);

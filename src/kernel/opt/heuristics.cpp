@@ -83,6 +83,12 @@ class Heuristics : Chooser {
   void choose_cpu() {
     // The launch is part of some plans.
     if (tile_kept_rows(t_, k_, target_)) return;
+    const int gathered = is_product() ? tile_gathered_dot(t_, k_, target_) : -1;
+    if (gathered >= 0) {
+      launch_cpu();
+      try_apply(t_, {OptKind::Stage, gathered, 0});
+      return;
+    }
     if (is_product() && tile_packed_product(t_, k_, target_)) return;
     if (is_product() && tile_vector_product(t_, k_, target_)) {
       // The tile is chosen; the launch follows.

@@ -54,6 +54,11 @@ void stage_gpu_transpose(Tiling& t, const std::vector<int>& operands);
 // what is stored, rows shared out among the threads.
 bool tile_kept_rows(Tiling& t, const KernelShape& k, const Target& target);
 
+// Sums of products of which one factor is gathered for few outputs (gathered_dot.h): vectors along
+// the sum, all outputs that read one of the other factor together. Gives the operand to be copied
+// once the launch is chosen; -1: nothing was done.
+int tile_gathered_dot(Tiling& t, const KernelShape& k, const Target& target);
+
 // Sums of products: a register tile, operands packed into fast memory, edges masked, the rest
 // shared out among the threads.
 bool tile_packed_product(Tiling& t, const KernelShape& k, const Target& target);

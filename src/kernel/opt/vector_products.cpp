@@ -2,8 +2,12 @@
 
 #include <algorithm>
 
+#include "ir/walk.h"
+#include "kernel/analysis/gathered_dot.h"
 
 namespace tuff::kernel {
+
+using namespace ir;
 
 namespace {
 
@@ -102,7 +106,47 @@ class VectorProduct : Chooser {
   int64_t together(int a, int64_t most) const { return divisor_up_to(left(a), most); }
 };
 
+class GatheredDot : Chooser {
+ public:
+  GatheredDot(Tiling& t, const KernelShape& k, const Target& target) : Chooser(t, k, target) {}
+
+  int run() {
+    const int f = gathered();
+    if (f < 0) return -1;
+    const int sum = k_.main_axes[0];
+    int64_t budget = std::max<int64_t>(target_.vector_registers, 8) / 2;
+    int longest = -1;
+    for (const int a : reused_axes()) {
+      const int64_t n = left(a);
+      if (!t_.factors[size_t(f)].walks(a)) {
+        if (longest < 0 || n > left(longest)) longest = a;
+      } else if (n > 1 && try_apply(t_, {OptKind::Upcast, a, n})) {
+        budget = std::max<int64_t>(budget / n, 1);
+      }
+    }
+    const int64_t rows = longest < 0 ? 1 : divisor_up_to(left(longest), budget);
+    if (rows > 1) try_apply(t_, {OptKind::Upcast, longest, rows});
+    apply(t_, {OptKind::Unroll, sum, cpu_lanes()});
+    return f;
+  }
+
+ private:
+  int gathered() const {
+    if (k_.main_axes.size() != 1) return -1;
+    RangeDeps deps{UOp(k_.main_reduce)};
+    const auto source = gathered_factor(k_.main_reduce, deps, cpu_lanes());
+    const Node* product = through_casts(k_.main_reduce->src(0).get());
+    for (size_t f = 0; source && f < t_.factors.size(); f++)
+      if (t_.factors[f].product.get() == product && t_.factors[f].source == *source) return int(f);
+    return -1;
+  }
+};
+
 }  // namespace
+
+int tile_gathered_dot(Tiling& t, const KernelShape& k, const Target& target) {
+  return GatheredDot(t, k, target).run();
+}
 
 bool tile_vector_product(Tiling& t, const KernelShape& k, const Target& target) {
   return VectorProduct(t, k, target).run();
