@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/check.h"
+#include "onnx/operators.h"
 
 namespace tuff::onnx {
 namespace {
@@ -35,6 +36,11 @@ std::vector<int64_t> walk(const Shape& shape, const Shape& strides) {
 
 Size wrapped(const Size& s, DType dtype) {
   return s.is_number() ? Size(Scalar::of_int(dtype, int64_t(s)).as_int()) : s;
+}
+
+void require_same_kind(const HostNumbers& a, const HostNumbers& b) {
+  if (a.is_float() != b.is_float())
+    fail<InvalidArgument>("{} and {} stand where one type is wanted", name(a.dtype), name(b.dtype));
 }
 
 }  // namespace
@@ -79,6 +85,9 @@ HostNumbers host_concat(const std::vector<HostNumbers>& parts, int64_t axis) {
   std::swap(axes[0], axes[size_t(axis)]);
   HostNumbers out = host_transpose(parts[0], axes);
   for (size_t i = 1; i < parts.size(); i++) {
+    require_same_kind(parts[0], parts[i]);
+    if (parts[i].shape.size() != axes.size())
+      fail<ShapeError>("{} axes beside {}", parts[i].shape.size(), axes.size());
     const HostNumbers next = host_transpose(parts[i], axes);
     if (!std::equal(next.shape.begin() + 1, next.shape.end(), out.shape.begin() + 1,
                     out.shape.end()))
@@ -125,6 +134,9 @@ HostNumbers host_cast(const HostNumbers& x, DType dtype) {
 
 HostNumbers host_binary(const HostNumbers& a, const HostNumbers& b, DType dtype,
                         IntegerFunction of_integers, FloatFunction of_floats) {
+  require_same_kind(a, b);
+  if (a.is_float() ? !of_floats : !of_integers)
+    fail<InvalidArgument>("{} is no type of this operator", name(a.dtype));
   const Shape shape = broadcast_sizes(Sizes(a.shape), Sizes(b.shape));
   const HostNumbers x = host_expand(a, shape), y = host_expand(b, shape);
   HostNumbers out{.dtype = dtype, .shape = shape, .ints = {}, .floats = {}};
@@ -137,13 +149,15 @@ HostNumbers host_binary(const HostNumbers& a, const HostNumbers& b, DType dtype,
     if (out.is_float())
       out.floats.push_back(Scalar::of_double(dtype, value).as_double());
     else
-      out.ints.emplace_back(int64_t(value));
+      out.ints.emplace_back(whole(value));
   }
   return out;
 }
 
 HostNumbers host_map(const HostNumbers& x, Size (*of_integers)(const Size&),
                      double (*of_floats)(double)) {
+  if (x.is_float() ? !of_floats : !of_integers)
+    fail<InvalidArgument>("{} is no type of this operator", name(x.dtype));
   HostNumbers out = x;
   for (Size& s : out.ints) s = wrapped(of_integers(s), x.dtype);
   for (double& f : out.floats) f = Scalar::of_double(x.dtype, of_floats(f)).as_double();
@@ -151,6 +165,9 @@ HostNumbers host_map(const HostNumbers& x, Size (*of_integers)(const Size&),
 }
 
 HostNumbers host_where(const HostNumbers& condition, const HostNumbers& x, const HostNumbers& y) {
+  require_same_kind(x, y);
+  if (condition.is_float())
+    fail<InvalidArgument>("the condition is {}: bool is wanted", name(condition.dtype));
   const Shape shape = broadcast_sizes(broadcast_sizes(Sizes(condition.shape), Sizes(x.shape)),
                                       Sizes(y.shape));
   const HostNumbers c = host_expand(condition, shape), yes = host_expand(x, shape),

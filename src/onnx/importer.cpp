@@ -257,6 +257,12 @@ Outputs Importer::run_node(const io::onnx::Node& node, std::vector<Value> inputs
   } catch (const std::out_of_range&) {
     fail<InvalidArgument>("{}: an attribute or a shape has fewer elements than the operator reads",
                           title(node, version, inputs));
+  } catch (const std::length_error&) {
+    fail<InvalidArgument>("{}: an attribute or a shape asks for more elements than memory has",
+                          title(node, version, inputs));
+  } catch (const std::bad_alloc&) {
+    fail<OutOfMemory>("{}: what the operator reckons does not fit in memory",
+                      title(node, version, inputs));
   }
 }
 

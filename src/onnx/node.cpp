@@ -1,6 +1,7 @@
 #include "onnx/node.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/check.h"
 
@@ -80,6 +81,13 @@ int64_t Attributes::integer(std::string_view name, std::optional<int64_t> otherw
   if (a && !a->ints.empty()) return a->ints[0];
   if (!otherwise) refuse_absent(name);
   return *otherwise;
+}
+
+int64_t Attributes::positive(std::string_view name, std::optional<int64_t> otherwise) const {
+  const int64_t n = integer(name, otherwise);
+  if (n < 1 || n > std::numeric_limits<int32_t>::max())
+    fail<InvalidArgument>("the attribute '{}' is {}: at least 1 is wanted, below 2^31", name, n);
+  return n;
 }
 
 double Attributes::number(std::string_view name, std::optional<double> otherwise) const {

@@ -62,6 +62,8 @@ class Attributes {
   int64_t integer(std::string_view name, std::optional<int64_t> otherwise = {}) const;
   double number(std::string_view name, std::optional<double> otherwise = {}) const;
   std::string text(std::string_view name, std::optional<std::string> otherwise = {}) const;
+  // Of at least 1 and less than 2^31: a count or a factor, which may be divided by.
+  int64_t positive(std::string_view name, std::optional<int64_t> otherwise = {}) const;
   std::vector<int64_t> integers(std::string_view name, std::vector<int64_t> otherwise = {}) const;
   std::vector<double> numbers(std::string_view name, std::vector<double> otherwise = {}) const;
   std::vector<std::string> texts(std::string_view name) const;

@@ -1,5 +1,7 @@
 #include "onnx/operators.h"
 
+#include <cmath>
+#include <limits>
 #include <map>
 
 #include "base/check.h"
@@ -11,13 +13,7 @@ using Key = std::pair<std::string_view, std::string_view>;
 
 std::multimap<Key, const Operator*> make_table() {
   std::multimap<Key, const Operator*> out;
-  for (const auto family :
-       {attention_operators(), control_operators(), feature_operators(), index_operators(),
-        math_operators(), microsoft_operators(), norm_operators(), product_operators(),
-        quantized_operators(), random_operators(), recurrent_operators(), reduce_operators(),
-        region_operators(), resize_operators(), shape_operators(), signal_operators(),
-        training_operators(), window_operators()})
-    for (const Operator& row : family) out.emplace(Key(row.domain, row.name), &row);
+  for (const Operator* row : all_operators()) out.emplace(Key(row->domain, row->name), row);
   return out;
 }
 
@@ -27,6 +23,18 @@ const std::multimap<Key, const Operator*>& table() {
 }
 
 }  // namespace
+
+std::vector<const Operator*> all_operators() {
+  std::vector<const Operator*> out;
+  for (const auto family :
+       {attention_operators(), control_operators(), feature_operators(), index_operators(),
+        math_operators(), microsoft_operators(), norm_operators(), product_operators(),
+        quantized_operators(), random_operators(), recurrent_operators(), reduce_operators(),
+        region_operators(), resize_operators(), shape_operators(), signal_operators(),
+        training_operators(), window_operators()})
+    for (const Operator& row : family) out.push_back(&row);
+  return out;
+}
 
 const Operator* find_operator(std::string_view domain, std::string_view name, int64_t version) {
   const auto [begin, end] = table().equal_range(Key(domain, name));
@@ -43,6 +51,20 @@ int64_t axis_of(int64_t axis, int64_t rank) {
   if (axis < -rank || axis >= rank)
     fail<IndexError>("axis {} of a tensor of {} axes", axis, rank);
   return axis < 0 ? axis + rank : axis;
+}
+
+int64_t whole(double x) {
+  constexpr double kEnd = 9223372036854775808.0;  // 2^63
+  if (std::isnan(x)) return 0;
+  if (x >= kEnd) return std::numeric_limits<int64_t>::max();
+  return x < -kEnd ? std::numeric_limits<int64_t>::min() : int64_t(x);
+}
+
+void require_reckonable(double elements) {
+  constexpr double kMost = 1 << 27;
+  if (!(elements <= kMost))
+    fail<InvalidArgument>("{} elements are to be reckoned one by one, {} are possible", elements,
+                          kMost);
 }
 
 std::vector<int64_t> axes_of(std::vector<int64_t> axes, int64_t rank) {

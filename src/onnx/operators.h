@@ -30,6 +30,7 @@ struct Operator {
 // Null where no row has this version.
 const Operator* find_operator(std::string_view domain, std::string_view name, int64_t version);
 bool knows_operator(std::string_view domain, std::string_view name);  // of any version
+std::vector<const Operator*> all_operators();
 
 std::span<const Operator> attention_operators();
 std::span<const Operator> control_operators();
@@ -55,5 +56,10 @@ std::span<const Operator> window_operators();
 // An axis counted from the front. IndexError for one that is not there.
 int64_t axis_of(int64_t axis, int64_t rank);
 std::vector<int64_t> axes_of(std::vector<int64_t> axes, int64_t rank);
+// Rounded toward 0, the nearest that int64 holds; 0 for what is no number.
+int64_t whole(double x);
+// InvalidArgument where the host would have to reckon more elements one by one than it has room
+// for: what attributes and numbers of a model ask for is bounded by nothing else.
+void require_reckonable(double elements);
 
 }  // namespace tuff::onnx

@@ -8,6 +8,7 @@
 namespace tuff::onnx {
 
 Tensor split_heads(const Tensor& x, int64_t heads) {
+  if (heads < 1) fail<InvalidArgument>("{} heads", heads);
   return x.reshape({x.size(0), x.size(1), heads, x.size(2) / heads}).transpose(1, 2);
 }
 
@@ -135,6 +136,7 @@ Outputs attention(const Node& node) {
   }
   const double scale =
       node.number("scale", 1 / std::sqrt(double(int64_t(q.size(-1)))));
+  if (int64_t(k.size(1)) == 0) fail<ShapeError>("keys {} have no heads", shape_text(k.sizes()));
   const int64_t times = int64_t(q.size(1)) / int64_t(k.size(1)),
                 mode = node.integer("qk_matmul_output_mode", 0);
   const double softcap = node.number("softcap", 0), root = std::sqrt(scale);

@@ -7,6 +7,8 @@
 namespace tuff::onnx {
 namespace {
 
+constexpr int64_t kMostSteps = 1 << 20;  // each has nodes of its own in the graph
+
 bool truth(const Value& v) {
   const HostNumbers n = v.numbers();
   if (n.count() != 1) fail<InvalidArgument>("{} stands where one bool is wanted", v.str());
@@ -60,6 +62,7 @@ Outputs loop(const Node& node) {
   const size_t kept = outputs_behind(body, 1 + carried.size());
   std::vector<std::vector<Value>> steps(kept);
   for (int64_t i = 0; goes_on && i < most; i++) {
+    if (i == kMostSteps) fail<Unsupported>("a loop of more than {} steps", kMostSteps);
     std::vector<Value> inputs{host_integer(i), host_integer(1, DType::Bool)};
     inputs.insert(inputs.end(), carried.begin(), carried.end());
     const std::vector<Value> out = node.run(body, std::move(inputs));
@@ -111,6 +114,7 @@ Outputs scan(const Node& node) {
 Outputs batched_scan(const Node& node) {
   const io::onnx::Graph& body = node.graph("body");
   if (node.has(0)) fail<Unsupported>("lengths of sequences");
+  if (node.count() == 0) fail<InvalidArgument>("there are no sequences");
   const auto sequences = size_t(node.integer("num_scan_inputs"));
   const size_t states = states_before(node.count() - 1, sequences),
                kept = outputs_behind(body, states);

@@ -12,6 +12,7 @@ namespace {
 Outputs gather(const Node& node) {
   const Value &x = node.value(0), &index = node.value(1);
   const int64_t axis = axis_of(node.integer("axis", 0), x.rank());
+  if (!is_int(index.dtype())) fail<InvalidArgument>("indices are {}", name(index.dtype()));
   if (node.folds()) {
     const HostNumbers from = x.numbers();
     std::vector<int64_t> places;
@@ -44,6 +45,9 @@ Outputs gather_elements(const Node& node) {
 std::vector<Index> coordinates(const Tensor& index, int64_t batch_dims) {
   std::vector<Index> out;
   const int64_t inner = index.dim() - 1;
+  if (inner < 0 || batch_dims < 0 || batch_dims > inner)
+    fail<InvalidArgument>("{} axes of batches of indices {}", batch_dims,
+                          shape_text(index.sizes()));
   for (int64_t b = 0; b < batch_dims; b++) {
     Sizes sizes(size_t(inner), 1);
     sizes[size_t(b)] = index.size(b);
@@ -117,9 +121,8 @@ Outputs tensor_scatter(const Node& node) {
 
 Outputs one_hot(const Node& node) {
   const Tensor index = node.tensor(0), values = node.tensor(2);
-  const auto depth = int64_t(node.floats(1).at(0));
-  int64_t axis = node.integer("axis", -1);
-  if (axis < 0) axis += index.dim() + 1;
+  const int64_t depth = whole(node.floats(1).at(0)),
+                axis = axis_of(node.integer("axis", -1), index.dim() + 1);
   const Tensor whole = index.cast(DType::I64).unsqueeze(axis);
   Sizes sizes(size_t(whole.dim()), 1);
   sizes[size_t(axis)] = depth;
@@ -183,7 +186,8 @@ Outputs unique(const Node& node) {
 // The first so many of a sequence turned round, the rest as it is.
 Outputs reverse_sequence(const Node& node) {
   const Tensor x = node.tensor(0);
-  const int64_t time = node.integer("time_axis", 0), batch = node.integer("batch_axis", 1);
+  const int64_t time = axis_of(node.integer("time_axis", 0), x.dim()),
+                batch = axis_of(node.integer("batch_axis", 1), x.dim());
   Sizes along(size_t(x.dim()), 1), each(size_t(x.dim()), 1);
   along[size_t(time)] = x.size(time), each[size_t(batch)] = x.size(batch);
   const Tensor length = node.tensor(1).reshape(each);
@@ -235,6 +239,8 @@ Outputs non_max_suppression(const Node& node) {
   const auto batches = size_t(int64_t(sizes.at(0))), classes = size_t(int64_t(sizes.at(1))),
              count = size_t(int64_t(sizes.at(2)));
   const std::vector<double> boxes = node.floats(0), scores = node.floats(1);
+  if (sizes.size() != 3 || boxes.size() != batches * count * 4)
+    fail<ShapeError>("{} numbers of boxes for scores {}", boxes.size(), shape_text(sizes));
   const auto most = node.has(2) ? size_t(std::max<int64_t>(0, node.integer(2))) : 0;
   const double overlap_limit = node.has(3) ? node.number(3) : 0;
   const double score_limit =

@@ -76,6 +76,7 @@ Outputs mul(const Node& node) {
 Size truncated_quotient(const Size& a, const Size& b) {
   if (!a.is_number() || !b.is_number()) return a / b;
   if (int64_t(b) == 0) fail<InvalidArgument>("a division by 0");
+  if (int64_t(b) == -1) return Size(int64_t(-uint64_t(int64_t(a))));  // the least wraps
   return int64_t(a) / int64_t(b);
 }
 Tensor quotient(const Tensor& a, const Tensor& b) {
@@ -96,7 +97,9 @@ Outputs mod(const Node& node) {
   const auto of_integers = [](const Size& a, const Size& b) -> Size {
     if (!a.is_number() || !b.is_number()) return a % b;
     if (int64_t(b) == 0) fail<InvalidArgument>("a division by 0");
-    return (int64_t(a) % int64_t(b) + int64_t(b)) % int64_t(b);
+    if (int64_t(b) == -1) return 0;
+    const int64_t rest = int64_t(a) % int64_t(b);
+    return rest != 0 && (rest < 0) != (int64_t(b) < 0) ? rest + int64_t(b) : rest;
   };
   const auto of_floats = [](double a, double b) { return a - b * std::floor(a / b); };
   return {host_binary(node.value(0).numbers(), node.value(1).numbers(), node.value(0).dtype(),

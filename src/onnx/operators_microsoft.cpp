@@ -92,8 +92,8 @@ Tensor zero_points(const Node& node, size_t input, int64_t n, int64_t groups, in
 // is named for each of k, for each group.
 Outputs matmul_nbits(const Node& node) {
   const Tensor x = node.tensor(0);
-  const int64_t k = node.integer("K"), n = node.integer("N"), bits = node.integer("bits", 4),
-                block = node.integer("block_size"), groups = (k + block - 1) / block;
+  const int64_t k = node.positive("K"), n = node.positive("N"), bits = node.integer("bits", 4),
+                block = node.positive("block_size"), groups = (k + block - 1) / block;
   if (bits != 2 && bits != 4 && bits != 8) fail<Unsupported>("weights of {} bits", bits);
   const Tensor packed = node.tensor(1).reshape({n, groups * block * bits / 8}),
                scales = node.tensor(2).reshape({n, groups}),
@@ -115,7 +115,7 @@ Outputs matmul_nbits(const Node& node) {
 Outputs gather_block_quantized(const Node& node) {
   const Tensor table = node.tensor(0), index = node.tensor(1), scales = node.tensor(2);
   const int64_t rank = table.dim(), bits = node.integer("bits", 4),
-                block = node.integer("block_size", 128);
+                block = node.positive("block_size", 128);
   if (axis_of(node.integer("gather_axis", 0), rank) != 0 ||
       axis_of(node.integer("quantize_axis", 1), rank) != rank - 1)
     fail<Unsupported>("rows of axis 0, quantized along the last axis, are supported");
@@ -154,7 +154,8 @@ Outputs rotary_embedding(const Node& node) {
   const bool flat = x.dim() == 3;
   const Tensor cos = node.tensor(2), sin = node.tensor(3);
   int64_t dims = node.integer("rotary_embedding_dim", 0), heads = node.integer("num_heads", 0);
-  if (flat && heads == 0) heads = int64_t(x.size(2)) / (2 * int64_t(cos.size(1)));
+  if (flat && heads == 0)
+    heads = int64_t(x.size(2)) / std::max<int64_t>(2 * int64_t(cos.size(1)), 1);
   if (flat) x = split_heads(x, heads);
   if (dims == 0) dims = 2 * int64_t(cos.size(1));
   const Size count = x.size(2);
@@ -200,7 +201,7 @@ Tensor causal_bias(const Node& node, const Size& queries, const Size& keys, cons
 
 // Keys and values that came before are put in front: the caches grow, none is written in place.
 Outputs group_query_attention(const Node& node) {
-  const int64_t heads = node.integer("num_heads"), kv_heads = node.integer("kv_num_heads");
+  const int64_t heads = node.positive("num_heads"), kv_heads = node.positive("kv_num_heads");
   Tensor q, k, v;
   if (node.has(1)) {
     q = split_heads(node.tensor(0), heads);

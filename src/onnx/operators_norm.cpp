@@ -68,7 +68,7 @@ Outputs instancenorm(const Node& node) {
 // Scale and bias are per group before version 21, per channel since then.
 Outputs groupnorm(const Node& node) {
   const Tensor x = node.tensor(0);
-  const int64_t groups = node.integer("num_groups");
+  const int64_t groups = node.positive("num_groups");
   Sizes apart{x.size(0), groups, x.size(1) / groups};
   for (int64_t a = 2; a < x.dim(); a++) apart.push_back(x.size(a));
   const double epsilon = node.number("epsilon", 1e-5);
@@ -102,7 +102,8 @@ Outputs rmsnorm(const Node& node) {
 // Each element by what its neighbours along the channels have (Krizhevsky et al., 2012).
 Outputs local_response(const Node& node) {
   const Tensor x = node.tensor(0);
-  const int64_t n = node.integer("size");
+  const int64_t n = node.positive("size");
+  if (x.dim() < 2) fail<ShapeError>("channels are wanted beside {}", shape_text(x.sizes()));
   std::vector<int64_t> pads(size_t(x.dim() - 1) * 2);
   pads[pads.size() - 2] = (n - 1) / 2, pads[pads.size() - 1] = n - 1 - (n - 1) / 2;
   const Tensor sums = x.square().pad(pads).unfold(1, n, 1).sum({-1});

@@ -99,6 +99,18 @@ struct Layer {
   Step step;
   std::vector<std::string> defaults;
 
+  // x (time, batch, in), weights (directions, gates x hidden, in) and (..., hidden).
+  void require_shapes(const Tensor& x) const {
+    const Tensor w = node.tensor(1), r = node.tensor(2);
+    const bool fits = x.dim() == 3 && w.dim() == 3 && r.dim() == 3 && int64_t(r.size(2)) > 0 &&
+                      w.size(1) == r.size(1) && r.size(1) == r.size(2) * gates;
+    if (!fits)
+      fail<ShapeError>("weights {} and {} of {} gates over {}", shape_text(w.sizes()),
+                       shape_text(r.sizes()), gates, shape_text(x.sizes()));
+    if (node.has(7) && node.tensor(7).size(-1) != r.size(2) * 3)
+      fail<ShapeError>("peepholes {}", shape_text(node.tensor(7).sizes()));
+  }
+
   std::vector<Activation> activations(int64_t direction) const {
     std::vector<std::string> names = node.texts("activations");
     const auto alpha = node.numbers("activation_alpha"), beta = node.numbers("activation_beta");
@@ -149,6 +161,7 @@ struct Layer {
   Outputs run() const {
     const bool batch_first = node.integer("layout", 0) != 0;
     const Tensor x = batch_first ? node.tensor(0).transpose(0, 1) : node.tensor(0);
+    require_shapes(x);
     const std::string way = node.text("direction", "forward");
     const int64_t count = way == "bidirectional" ? 2 : 1;
     std::vector<Tensor> outputs;

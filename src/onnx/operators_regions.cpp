@@ -18,7 +18,8 @@ struct Corners {
 // The four neighbours of a place in (h, w), in row-major positions; outside all weights are 0.
 void add_corners(Corners& c, double y, double x, int64_t h, int64_t w) {
   const bool outside = y < -1 || y > double(h) || x < -1 || x > double(w);
-  y = std::clamp(y, 0.0, double(h - 1)), x = std::clamp(x, 0.0, double(w - 1));
+  y = std::clamp(std::isnan(y) ? 0 : y, 0.0, double(h - 1));
+  x = std::clamp(std::isnan(x) ? 0 : x, 0.0, double(w - 1));
   const auto y0 = int64_t(y), x0 = int64_t(x);
   const int64_t y1 = std::min(y0 + 1, h - 1), x1 = std::min(x0 + 1, w - 1);
   const double dy = y - double(y0), dx = x - double(x0);
@@ -42,8 +43,9 @@ Corners cell_corners(const RoiOptions& o, const double* box, int64_t row, int64_
   double width = box[2] * o.scale - o.offset - x, height = box[3] * o.scale - o.offset - y;
   if (o.offset == 0) width = std::max(width, 1.0), height = std::max(height, 1.0);
   const double cell_h = height / double(o.out_h), cell_w = width / double(o.out_w);
-  const int64_t rows = o.ratio > 0 ? o.ratio : std::max<int64_t>(1, int64_t(std::ceil(cell_h))),
-                columns = o.ratio > 0 ? o.ratio : std::max<int64_t>(1, int64_t(std::ceil(cell_w)));
+  const int64_t rows = o.ratio > 0 ? o.ratio : std::max<int64_t>(1, whole(std::ceil(cell_h))),
+                columns = o.ratio > 0 ? o.ratio : std::max<int64_t>(1, whole(std::ceil(cell_w)));
+  require_reckonable(double(rows) * double(columns) * double(o.out_h * o.out_w));
   Corners out;
   for (int64_t i = 0; i < rows; i++)
     for (int64_t k = 0; k < columns; k++)
@@ -77,8 +79,8 @@ Outputs roi_align(const Node& node) {
   const Tensor x = node.tensor(0);
   const std::string coordinates = node.text(
       "coordinate_transformation_mode", node.version() < 16 ? "output_half_pixel" : "half_pixel");
-  const RoiOptions o{.out_h = node.integer("output_height", 1),
-                     .out_w = node.integer("output_width", 1),
+  const RoiOptions o{.out_h = node.positive("output_height", 1),
+                     .out_w = node.positive("output_width", 1),
                      .ratio = node.integer("sampling_ratio", 0),
                      .h = x.size(2),
                      .w = x.size(3),
@@ -87,6 +89,8 @@ Outputs roi_align(const Node& node) {
                      .takes_largest = node.text("mode", "avg") == "max"};
   const std::vector<double> boxes = node.floats(1);
   const auto count = int64_t(boxes.size() / 4), cells = o.out_h * o.out_w;
+  if (o.h < 1 || o.w < 1) fail<ShapeError>("images {} are empty", shape_text(x.sizes()));
+  require_reckonable(double(count) * double(cells) * 4);
   if (count == 0) return {Tensor::empty({0, x.size(1), o.out_h, o.out_w}, node.options(x.dtype()))};
   const Corners c = all_corners(o, boxes);
   const int64_t each = int64_t(c.places.size()) / (count * cells);
@@ -109,7 +113,7 @@ std::pair<int64_t, int64_t> cell_range(double from, double to, int64_t cell, int
   const double start = std::round(from), extent = std::max(std::round(to) - start + 1, 1.0),
                each = extent / double(cells);
   const auto inside = [&](double at) {
-    return std::clamp<int64_t>(int64_t(at + start), 0, n);
+    return std::clamp<int64_t>(whole(at + start), 0, n);
   };
   return {inside(std::floor(double(cell) * each)), inside(std::ceil(double(cell + 1) * each))};
 }
@@ -120,11 +124,14 @@ Outputs max_roi_pool(const Node& node) {
   const double scale = node.number("spatial_scale", 1);
   const std::vector<double> boxes = node.floats(1);  // (count, 5): image, x1, y1, x2, y2
   std::vector<Tensor> rows;
+  for (const size_t i : {0, 1})
+    if (pooled.at(i) < 1) fail<InvalidArgument>("pooled_shape holds {}", pooled[i]);
+  require_reckonable(double(boxes.size()) * double(pooled[0]) * double(pooled[1]));
   for (size_t r = 0; r < boxes.size() / 5; r++) {
     const double* box = boxes.data() + 5 * r;
     // In the precision of the boxes: what is half a number there is rounded up.
     const auto scaled = [&](size_t i) { return double(float(box[i]) * float(scale)); };
-    const Tensor image = x.select(0, int64_t(box[0]));
+    const Tensor image = x.select(0, whole(box[0]));
     for (int64_t i = 0; i < pooled.at(0) * pooled.at(1); i++) {
       const auto [y0, y1] =
           cell_range(scaled(2), scaled(4), i / pooled[1], pooled[0], image.size(1));
@@ -153,6 +160,9 @@ Field moved_places(const Node& node, const Tensor& offset, int64_t kernel_h, int
                    int64_t groups) {
   const auto strides = node.integers("strides", {1, 1}), pads = node.integers("pads", {0, 0, 0, 0}),
              dilations = node.integers("dilations", {1, 1});
+  if (strides.size() != 2 || pads.size() != 4 || dilations.size() != 2)
+    fail<InvalidArgument>("windows of 2 axes have {} strides, {} pads and {} dilations",
+                          strides.size(), pads.size(), dilations.size());
   const int64_t window = kernel_h * kernel_w, out_h = offset.size(2), out_w = offset.size(3);
   const Tensor both =
       offset.reshape({offset.size(0), groups, window, 2, offset.size(2), offset.size(3)});
@@ -193,7 +203,10 @@ Tensor sampled(const Tensor& data, const Field& at) {
 Outputs deform_conv(const Node& node) {
   const Tensor x = node.tensor(0), weight = node.tensor(1), offset = node.tensor(2);
   if (x.dim() != 4) fail<Unsupported>("{} axes, 4 are supported", x.dim());
-  const int64_t groups = node.integer("group", 1), moves = node.integer("offset_group", 1);
+  const int64_t groups = node.positive("group", 1), moves = node.positive("offset_group", 1);
+  if (weight.dim() != 4 || offset.dim() != 4)
+    fail<ShapeError>("weights {} and offsets {}", shape_text(weight.sizes()),
+                     shape_text(offset.sizes()));
   const int64_t n = x.size(0), c = x.size(1), out_c = weight.size(0), kernel_h = weight.size(2),
                 kernel_w = weight.size(3), window = kernel_h * kernel_w,
                 points = int64_t(offset.size(2)) * int64_t(offset.size(3));

@@ -40,10 +40,10 @@ double place(const Way& way, const Axis& a, int64_t i) {
 }
 
 int64_t nearest(const Way& way, double x) {
-  if (way.nearest == "floor") return int64_t(std::floor(x));
-  if (way.nearest == "ceil") return int64_t(std::ceil(x));
-  if (way.nearest == "round_prefer_ceil") return int64_t(std::floor(x + 0.5));
-  if (way.nearest == "round_prefer_floor") return int64_t(std::ceil(x - 0.5));
+  if (way.nearest == "floor") return whole(std::floor(x));
+  if (way.nearest == "ceil") return whole(std::ceil(x));
+  if (way.nearest == "round_prefer_ceil") return whole(std::floor(x + 0.5));
+  if (way.nearest == "round_prefer_floor") return whole(std::ceil(x - 0.5));
   fail<InvalidArgument>("the rounding '{}'", way.nearest);
 }
 
@@ -63,6 +63,8 @@ struct Taps {
 
 Taps taps_of(const Way& way, const Axis& a) {
   Taps t;
+  require_reckonable(double(a.out));
+  if (a.in < 1 && a.out > 0) fail<ShapeError>("an axis of extent 0 becomes one of {}", a.out);
   const auto inside = [&](int64_t i) { return std::clamp<int64_t>(i, 0, a.in - 1); };
   if (way.mode == "nearest") {
     for (int64_t i = 0; i < a.out; i++) t.places.push_back(inside(nearest(way, place(way, a, i))));
@@ -70,10 +72,13 @@ Taps taps_of(const Way& way, const Axis& a) {
   }
   const double narrowing = way.antialias ? std::min(a.scale, 1.0) : 1;
   const double reach = (way.mode == "linear" ? 1 : 2) / narrowing;
+  require_reckonable(std::ceil(2 * reach) * double(std::max<int64_t>(a.out, 1)));
   t.count = int64_t(std::ceil(2 * reach));
   for (int64_t i = 0; i < a.out; i++) {
     const double x = place(way, a, i);
-    const auto first = int64_t(std::floor(x - reach)) + 1;
+    // Beyond both ends all places are the same.
+    const int64_t first =
+        whole(std::clamp(std::floor(x - reach), -2.0 * double(t.count), double(a.in))) + 1;
     std::vector<double> w;
     for (int64_t k = first; k < first + t.count; k++)
       w.push_back(way.exclude_outside && inside(k) != k
@@ -115,6 +120,7 @@ Tensor resized_axis(const Tensor& x, int64_t axis, const Way& way, const Axis& a
 }
 
 Tensor extrapolated(const Tensor& x, int64_t axis, const Way& way, const Axis& a) {
+  require_reckonable(double(a.out));
   std::vector<uint8_t> outside;
   for (int64_t i = 0; i < a.out; i++) {
     const double at = place(way, a, i);
@@ -152,14 +158,14 @@ void set_sizes(std::vector<Axis>& each, const std::vector<int64_t>& sizes,
     scale = policy == "not_larger" ? std::min(scale, a.scale) : std::max(scale, a.scale);
   for (Axis& a : each) {
     a.scale = scale;
-    a.out = int64_t(std::floor(scale * double(a.in) + 0.5));
+    a.out = whole(std::floor(scale * double(a.in) + 0.5));
   }
 }
 
 void set_scales(std::vector<Axis>& each, const std::vector<double>& scales) {
   for (size_t i = 0; i < each.size(); i++) {
     each[i].scale = scales.at(i);
-    each[i].out = int64_t(std::floor(double(each[i].in) * scales[i]));
+    each[i].out = whole(std::floor(double(each[i].in) * scales[i]));
   }
 }
 

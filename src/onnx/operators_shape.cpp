@@ -210,7 +210,7 @@ Outputs tile(const Node& node) {
 
 Outputs depth_to_space(const Node& node) {
   const Tensor x = node.tensor(0);
-  const int64_t b = node.integer("blocksize");
+  const int64_t b = node.positive("blocksize");
   const Size n = x.size(0), c = x.size(1) / (b * b), h = x.size(2), w = x.size(3);
   if (node.text("mode", "DCR") == "CRD")
     return {x.reshape({n, c, b, b, h, w})
@@ -221,7 +221,7 @@ Outputs depth_to_space(const Node& node) {
 
 Outputs space_to_depth(const Node& node) {
   const Tensor x = node.tensor(0);
-  const int64_t b = node.integer("blocksize");
+  const int64_t b = node.positive("blocksize");
   const Size n = x.size(0), c = x.size(1), h = x.size(2) / b, w = x.size(3) / b;
   const bool by_channel = node.text("mode", "DCR") == "CRD";
   return {x.reshape({n, c, h, b, w, b})
@@ -244,7 +244,8 @@ Outputs concat(const Node& node) {
 Sizes part_sizes(const Node& node, const Size& extent) {
   if (const auto given = node.integers("split", 1)) return Sizes(*given);
   // As even as can be, the last one shorter.
-  const auto count = int64_t(node.integer("num_outputs", int64_t(node.output_count())));
+  const int64_t count = node.positive("num_outputs", int64_t(node.output_count()));
+  require_reckonable(double(count));
   const Size each = (extent + (count - 1)) / count;
   Sizes out(size_t(count), each);
   out.back() = extent - each * (count - 1);
@@ -331,8 +332,10 @@ PadMode padding_mode(const std::string& mode) {
 
 // A mirror image or a repetition that reaches further than the axis is long: as often as it takes.
 Tensor padded_far(const Tensor& x, int64_t axis, int64_t before, int64_t behind, PadMode mode) {
-  const int64_t n = x.size(axis),
-                period = mode == PadMode::Reflect ? std::max<int64_t>(2 * n - 2, 1) : n;
+  const int64_t n = x.size(axis);
+  if (n == 0) fail<ShapeError>("an axis of extent 0 has nothing to repeat");
+  require_reckonable(double(before) + double(n) + double(behind));
+  const int64_t period = mode == PadMode::Reflect ? std::max<int64_t>(2 * n - 2, 1) : n;
   std::vector<int64_t> places;
   for (int64_t i = -before; i < n + behind; i++) {
     const int64_t at = ((i % period) + period) % period;
@@ -352,7 +355,7 @@ Outputs pad(const Node& node) {
                                                    : node.integers("paddings");
   std::vector<int64_t> axes(pads.size() / 2);
   std::iota(axes.begin(), axes.end(), 0);
-  if (node.has(3)) axes = axes_of(node.integers(3), x.dim());
+  axes = axes_of(node.has(3) ? node.integers(3) : axes, x.dim());
   if (pads.size() != 2 * axes.size())
     fail<InvalidArgument>("{} paddings for {} axes", pads.size(), axes.size());
   std::vector<int64_t> flat(size_t(x.dim()) * 2);
@@ -400,14 +403,16 @@ Outputs center_crop_pad(const Node& node) {
 
 // ---- what is made of shapes
 
+constexpr double kMostRange = 4611686018427387904.0;  // 2^62: differences stay inside int64
+
 Outputs range(const Node& node) {
   const HostNumbers start = node.value(0).numbers(), limit = node.value(1).numbers(),
                     delta = node.value(2).numbers();
   const DType dtype = start.dtype;
   if (start.is_float()) {
     const double from = start.floats.at(0), step = delta.floats.at(0);
-    const auto count =
-        std::max<int64_t>(0, int64_t(std::ceil((limit.floats.at(0) - from) / step)));
+    const int64_t count =
+        std::max<int64_t>(0, whole(std::ceil((limit.floats.at(0) - from) / step)));
     const Tensor steps = Tensor::arange(0, count, 1, node.options(DType::I32));
     const DType wide = dtype == DType::F64 ? DType::F64 : DType::F32;
     return {(steps.cast(wide) * step + from).cast(dtype)};
@@ -417,6 +422,9 @@ Outputs range(const Node& node) {
     return {Tensor::arange(Number(from), Number(to), Number(step), node.options(dtype))};
   const int64_t by = step;
   if (by == 0) fail<InvalidArgument>("a step of 0");
+  if (std::max(std::abs(double(from)), std::abs(double(to))) > kMostRange ||
+      std::abs(double(by)) > kMostRange)
+    fail<InvalidArgument>("a range from {} to {} by {}", from.str(), to.str(), by);
   const int64_t count = std::max<int64_t>(
       0, (int64_t(to) - int64_t(from) + by + (by > 0 ? -1 : 1)) / by);
   if (count > kMostFilled || !node.folds())

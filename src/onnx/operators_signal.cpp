@@ -54,6 +54,7 @@ TensorOptions window_options(const Node& node) {
 // The sum of a[k] cos(2 pi k i / n), with signs in turn.
 Tensor cosine_window(const Node& node, const std::vector<double>& a) {
   const int64_t count = node.integer(0);
+  require_reckonable(double(count));
   const double n = node.integer("periodic", 1) ? double(count) : double(count - 1);
   std::vector<double> out;
   for (int64_t i = 0; i < count; i++) {
@@ -77,12 +78,14 @@ Outputs blackman(const Node& node) { return {cosine_window(node, {0.42, 0.5, 0.0
 Outputs mel_weights(const Node& node) {
   const int64_t bands = node.integer(0), length = node.integer(1), rate = node.integer(2);
   const double low = node.number(3), high = node.number(4);
+  if (bands < 0 || length < 0) fail<InvalidArgument>("{} bands of {} samples", bands, length);
+  require_reckonable(double(bands) * (double(length) / 2 + 1));
   const auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   std::vector<int64_t> bins;
   for (int64_t i = 0; i < bands + 2; i++) {
     const double at = mel(low) + double(i) * (mel(high) - mel(low)) / double(bands + 2);
     const double hertz = 700 * (std::pow(10, at / 2595) - 1);
-    bins.push_back(int64_t(std::floor(double(length + 1) * hertz / double(rate))));
+    bins.push_back(whole(std::floor((double(length) + 1) * hertz / double(rate))));
   }
   const int64_t points = length / 2 + 1;
   std::vector<float> out(size_t(points * bands));
@@ -92,9 +95,10 @@ Outputs mel_weights(const Node& node) {
   for (int64_t b = 0; b < bands; b++) {
     const int64_t first = bins[size_t(b)], top = bins[size_t(b) + 1], last = bins[size_t(b) + 2];
     if (first == top) put(top, b, 1);
-    for (int64_t p = first; first != top && p <= top; p++)
-      put(p, b, double(p - first) / double(top - first));
-    for (int64_t p = top; p < last; p++) put(p, b, double(last - p) / double(last - top));
+    for (int64_t p = std::max<int64_t>(first, 0); first != top && p < points && p <= top; p++)
+      put(p, b, (double(p) - double(first)) / (double(top) - double(first)));
+    for (int64_t p = std::max<int64_t>(top, 0); p < points && p < last; p++)
+      put(p, b, (double(last) - double(p)) / (double(last) - double(top)));
   }
   return {Tensor::from(out, {points, bands}, {.device = node.device()})
               .cast(window_options(node).dtype)};
@@ -129,7 +133,7 @@ struct LinearRule {
 };
 
 Outputs linear_attention(const Node& node) {
-  const int64_t q_heads = node.integer("q_num_heads"), heads = node.integer("kv_num_heads");
+  const int64_t q_heads = node.positive("q_num_heads"), heads = node.positive("kv_num_heads");
   const std::string word = node.text("update_rule", "gated_delta");
   const LinearRule rule{word.starts_with("gated"), word.ends_with("delta")};
   const DType dtype = node.value(0).dtype(), wide = accumulator(dtype);

@@ -14,6 +14,20 @@ std::vector<int64_t> spatial(const Sizes& sizes) {
   return {sizes.begin() + 2, sizes.end()};
 }
 
+namespace {
+
+constexpr int64_t kMostWindow = int64_t{1} << 30;
+
+// What extents are multiplied with and divided by.
+void require_inside(const std::vector<int64_t>& numbers, const char* what, int64_t least) {
+  for (const int64_t n : numbers)
+    if (n < least || n > kMostWindow)
+      fail<InvalidArgument>("{} of windows hold {}: {} to {} is possible", what, n, least,
+                            kMostWindow);
+}
+
+}  // namespace
+
 Windows windows_of(const Node& node, std::vector<int64_t> kernel, const Sizes& x) {
   const size_t n = kernel.size();
   Windows w{.kernel = std::move(kernel), .strides = {}, .dilations = {}, .pads = {}};
@@ -23,6 +37,10 @@ Windows windows_of(const Node& node, std::vector<int64_t> kernel, const Sizes& x
   if (w.strides.size() != n || w.dilations.size() != n || pads.size() != 2 * n ||
       x.size() != n + 2)
     fail<ShapeError>("windows of {} axes over {}", n, shape_text(x));
+  require_inside(w.kernel, "extents", 1);
+  require_inside(w.strides, "strides", 1);
+  require_inside(w.dilations, "dilations", 1);
+  require_inside(pads, "pads", -kMostWindow);
   const std::string mode = node.text("auto_pad", "NOTSET");
   for (size_t a = 0; a < n; a++) {
     w.pads.emplace_back(mode == "NOTSET" ? pads[a] : 0, mode == "NOTSET" ? pads[a + n] : 0);
@@ -75,6 +93,8 @@ std::vector<std::pair<int64_t, int64_t>> cuts_of(const Node& node, const Windows
   if (more.size() != w.axes() || (!wanted.empty() && wanted.size() < w.axes()))
     fail<InvalidArgument>("output_padding and output_shape have {} and {} numbers for {} axes",
                           more.size(), wanted.size(), w.axes());
+  require_inside(more, "output_padding", 0);
+  require_inside(wanted, "output_shape", 0);
   if (wanted.empty() && mode.starts_with("SAME"))
     for (size_t a = 0; a < w.axes(); a++) wanted.push_back(in[a] * w.strides[a]);
   std::vector<std::pair<int64_t, int64_t>> out;
@@ -297,15 +317,22 @@ Outputs col2im(const Node& node) {
   const size_t n = image.size();
   const auto pads = node.integers("pads", std::vector<int64_t>(2 * n, 0));
   if (pads.size() != 2 * n) fail<InvalidArgument>("{} pads for {} axes", pads.size(), n);
+  require_inside(image, "extents", 0);
+  require_inside(block, "blocks", 1);
+  require_inside(pads, "pads", 0);
   std::vector<int64_t> whole, cuts;
   for (size_t a = 0; a < n; a++) whole.push_back(image[a] + pads[a] + pads[a + n]);
   for (size_t a = n; a-- > 0;) {
     cuts.push_back(-pads[a]);
     cuts.push_back(-pads[a + n]);
   }
-  const PerAxis dilations(node.integers("dilations", std::vector<int64_t>(n, 1))),
-      strides(node.integers("strides", std::vector<int64_t>(n, 1)));
-  return {node.tensor(0).fold(PerAxis(whole), PerAxis(block), dilations, 0, strides).pad(cuts)};
+  const auto dilations = node.integers("dilations", std::vector<int64_t>(n, 1)),
+             strides = node.integers("strides", std::vector<int64_t>(n, 1));
+  require_inside(dilations, "dilations", 1);
+  require_inside(strides, "strides", 1);
+  return {node.tensor(0)
+              .fold(PerAxis(whole), PerAxis(block), PerAxis(dilations), 0, PerAxis(strides))
+              .pad(cuts)};
 }
 
 constexpr Operator kRows[] = {

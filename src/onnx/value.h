@@ -19,7 +19,7 @@ struct HostNumbers {
   std::vector<double> floats;  // of floats
   bool is_float() const { return tuff::is_float(dtype); }
   int64_t count() const { return int64_t(is_float() ? floats.size() : ints.size()); }
-  Number number(size_t i) const { return is_float() ? Number(floats[i]) : Number(ints[i]); }
+  Number number(size_t i) const { return is_float() ? Number(floats.at(i)) : Number(ints.at(i)); }
 };
 HostNumbers host_integers(std::vector<Size> numbers);  // a vector of I64
 HostNumbers host_integer(const Size& number, DType dtype = DType::I64);  // a scalar

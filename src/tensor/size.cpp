@@ -1,6 +1,8 @@
 // Extents: arithmetic and comparisons of symbolic integers, decided by their bounds.
 #include <tuff/size.h>
 
+#include <limits>
+
 #include "base/check.h"
 #include "ir/symbolic.h"
 #include "ir/text.h"
@@ -47,6 +49,13 @@ void require_division(const Size& a, const Size& b) {
     fail<InvalidArgument>("{}: extents that vary are divided where neither is negative ({})",
                           ir::expression(ir::floordiv(expression_of(a), expression_of(b))),
                           bounds_text(expression_of(a) + expression_of(b)));
+}
+
+// Of two numbers; the least by -1 has no quotient that int64 holds.
+void require_quotient(const Size& a, const Size& b) {
+  const int64_t x = a, y = b;
+  if (y == 0 || (y == -1 && x == std::numeric_limits<int64_t>::min()))
+    fail<InvalidArgument>("the extent {} divided by {}", x, y);
 }
 
 bool numbers(const Size& a, const Size& b) { return a.is_number() && b.is_number(); }
@@ -124,12 +133,18 @@ Size operator*(const Size& a, const Size& b) {
   return numbers(a, b) ? Size(value(a) * value(b)) : size_of(dim_of(a) * dim_of(b));
 }
 Size operator/(const Size& a, const Size& b) {
-  if (numbers(a, b)) return value(a) / value(b);
+  if (numbers(a, b)) {
+    require_quotient(a, b);
+    return value(a) / value(b);
+  }
   require_division(a, b);
   return size_of(ir::simplify(ir::floordiv(expression_of(a), expression_of(b))));
 }
 Size operator%(const Size& a, const Size& b) {
-  if (numbers(a, b)) return value(a) % value(b);
+  if (numbers(a, b)) {
+    require_quotient(a, b);
+    return value(a) % value(b);
+  }
   require_division(a, b);
   return size_of(ir::simplify(ir::floormod(expression_of(a), expression_of(b))));
 }

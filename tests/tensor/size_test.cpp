@@ -33,6 +33,13 @@ TEST(Size, NumbersAreNumbers) {
   EXPECT_EQ(Sizes(list), (Sizes{2, 6}));
 }
 
+TEST(Size, DivisionsWithoutAQuotientAreRefused) {
+  const Size n = 6;
+  EXPECT_EQ(refusal([&] { (void)(n / 0); }), "the extent 6 divided by 0");
+  EXPECT_EQ(refusal([&] { (void)(n % Size(0)); }), "the extent 6 divided by 0");
+  EXPECT_THROW((void)(Size(INT64_MIN) / -1), InvalidArgument);
+}
+
 TEST(Size, ExpressionsAreSimplified) {
   const Size t = variable("T", 1, 64), b = variable("B", 1, 8);
   EXPECT_TRUE((t - t).is_number());
