@@ -19,6 +19,7 @@ Tensor join_heads(const Tensor& x) {
 Tensor repeat_heads(const Tensor& x, int64_t times) {
   if (times == 1) return x;
   const Sizes s = x.sizes();
+  if (s.size() != 4) fail<ShapeError>("(n, heads, t, d) is wanted, not {}", shape_text(s));
   return x.unsqueeze(2)
       .expand({s[0], s[1], times, s[2], s[3]})
       .reshape({s[0], s[1] * times, s[2], s[3]});

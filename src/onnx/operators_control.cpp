@@ -7,7 +7,7 @@
 namespace tuff::onnx {
 namespace {
 
-constexpr int64_t kMostSteps = 1 << 20;  // each has nodes of its own in the graph
+constexpr int64_t kMostSteps = 1 << 16;  // each has nodes of its own in the graph
 
 bool truth(const Value& v) {
   const HostNumbers n = v.numbers();

@@ -265,6 +265,8 @@ TEST(OnnxHostile, WhatCannotBeReckonedIsRefused) {
   refused("DeformConv", {image, image, image}, {attribute("offset_group", int64_t{0})}, 22);
   refused("Attention", {counting({1, 2, 2, 4}), counting({1, 0, 2, 4}), counting({1, 0, 2, 4})}, {},
           23);
+  refused("Attention", {counting({1, 2, 4, 24}), counting({2, 6, 24}), counting({2, 6, 30})}, {},
+          23);
   Attribute empty;
   empty.name = "value", empty.kind = Attribute::Kind::Tensor;
   empty.tensors = {constant("", ElementType::Float, {0}, std::vector<float>{})};
