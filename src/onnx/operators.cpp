@@ -13,10 +13,10 @@ std::multimap<Key, const Operator*> make_table() {
   std::multimap<Key, const Operator*> out;
   for (const auto family :
        {attention_operators(), control_operators(), feature_operators(), index_operators(),
-        math_operators(), microsoft_operators(), norm_operators(), product_operators(),
-        quantized_operators(), random_operators(), recurrent_operators(), reduce_operators(),
-        region_operators(), resize_operators(), shape_operators(), signal_operators(),
-        training_operators(), window_operators()})
+        linear_operators(), math_operators(), microsoft_operators(), norm_operators(),
+        product_operators(), quantized_operators(), random_operators(), recurrent_operators(),
+        reduce_operators(), region_operators(), resize_operators(), shape_operators(),
+        signal_operators(), training_operators(), tree_operators(), window_operators()})
     for (const Operator& row : family) out.emplace(Key(row.domain, row.name), &row);
   return out;
 }
