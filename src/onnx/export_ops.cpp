@@ -228,7 +228,7 @@ Exported reshape(Exporter& e, const UOp& u, Given from) {
 }
 
 Exported permute(Exporter& e, const UOp& u, Given from) {
-  return e.permuted(from[0], u->get<IntVec>());
+  return permuted(e, from[0], u->get<IntVec>());
 }
 
 Exported same(Exporter&, const UOp&, Given from) { return from[0]; }
@@ -257,7 +257,7 @@ Exported shrink(Exporter& e, const UOp& u, Given from) {
     shape[i] = u->shape[i];
   }
   if (axes.empty()) return from[0];
-  return {e.node("Slice", {e.viewed(from[0]), e.extents(begin), e.extents(end), e.integers(axes)}),
+  return {e.node("Slice", {viewed(e, from[0]), e.extents(begin), e.extents(end), e.integers(axes)}),
           shape, shape};
 }
 
@@ -268,7 +268,7 @@ Exported flip(Exporter& e, const UOp& u, Given from) {
   if (axes.empty()) return from[0];
   const std::vector<int64_t> back(axes.size(), -1),
       first(axes.size(), std::numeric_limits<int64_t>::min());
-  return {e.node("Slice", {e.viewed(from[0]), e.integers(back), e.integers(first),
+  return {e.node("Slice", {viewed(e, from[0]), e.integers(back), e.integers(first),
                            e.integers(axes), e.integers(back)}),
           from[0].shape, from[0].shape};
 }
@@ -378,8 +378,8 @@ constexpr OpTable<Row> kRows{{
     {Op::Threefry, {nullptr, "random numbers are drawn: use evaluation mode, give them as an "
                              "input, or realize() before what is to be a constant"}},
     {Op::Scatter, {scatter}},
-    {Op::Loop, {nullptr, "loops over sequences (scan(), RNN, LSTM, GRU) are not written: export "
-                         "the function of one step"}},
+    {Op::Loop, {nullptr, "of a loop more is read than its states after steps and the first ones: "
+                         "export the function of one step"}},
     {Op::CustomKernel, {nullptr, "it is a kernel that a user wrote, which an ONNX model cannot "
                                  "hold: export the same of functions of tensors"}},
     {Op::Shards, {nullptr, "it lies on several devices: move the parameters to one by to()"}},

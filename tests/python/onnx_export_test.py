@@ -219,6 +219,43 @@ class Functions(ExportTest):
             tuff.onnx.export(f, x, self.path, dynamic={"x": {0: "n"}})
             self.check(f, (x,), (self.floats(2, 4, 5),))
 
+    def test_orders(self):
+        for x in (self.floats(2, 3, 40).round(), self.floats(2, 300), self.integers(9, 3, 12)):
+            for f in (lambda x: x.sort(), lambda x: x.topk(3), lambda x: x.topk(3, 1, False), lambda x: x.argsort(0, True),
+                      lambda x: x.kthvalue(2, 0), lambda x: x.median()):
+                tuff.onnx.export(f, x, self.path)
+                self.check(f, (x,))
+                self.assertEqual(self.operators()["TopK"], 1)
+
+    def test_sequences(self):
+        x = self.floats(6, 2, 5)
+        for cls in (nn.RNN, nn.GRU, nn.LSTM):
+            layer = cls(5, 8, num_layers=2, bidirectional=True).eval()
+
+            def every(x):
+                y, states = layer(x)
+                return [y, *states] if isinstance(states, tuple) else [y, states]
+            tuff.onnx.export(every, x, self.path)
+            self.check(every, (x,))
+            self.assertEqual(self.operators()[cls.__name__], 4)
+
+            def of_lengths(x):
+                return layer(x, lengths=[6, 3])[0]
+            tuff.onnx.export(of_lengths, x, self.path)
+            self.check(of_lengths, (x,))
+            self.assertEqual(self.operators()["Scan"], 4)
+
+    def test_loops(self):
+        def f(x, h):
+            step = lambda states, rows: ([states[0] * 0.5 + rows[0].tanh()], [states[0] * 2 + rows[0]])
+            ends, outputs = tuff.scan(step, [h], [x])
+            back = tuff.scan(step, [ends[0]], [outputs[0]], reverse=True)
+            return [*back[0], *back[1]]
+        given = self.floats(6, 2, 5), self.floats(2, 5)
+        tuff.onnx.export(f, given, self.path)
+        self.check(f, given)
+        self.assertEqual(self.operators()["Scan"], 2)
+
     def test_losses(self):
         def loss(logits, target):
             return logits.cross_entropy(target)
@@ -244,9 +281,8 @@ class Refusals(ExportTest):
         self.assertFalse(self.path.exists())
 
     def test_what_no_model_holds(self):
-        x, lstm = self.floats(2, 3), nn.LSTM(3, 4)
+        x = self.floats(2, 3)
         self.refused(tuff.Unsupported, "random numbers are drawn: use evaluation", lambda x: x + tuff.rand(2, 3), x)
-        self.refused(tuff.Unsupported, "loops over sequences", lambda x: lstm(x)[0], self.floats(9, 1, 3))
         self.refused(tuff.Unsupported, "bits", lambda x: x.bitcast(tuff.int32), x)
         self.refused(tuff.InvalidArgument, "stands for", lambda x: x * x.sum().item(), x)
         self.refused(tuff.InvalidArgument, "returned a dict", lambda x: {"y": x}, x)
