@@ -275,8 +275,8 @@ std::string ordered(Exporter& e, const Kind& kind, const Exported& value, const 
   return e.reshaped(moved, apart, one);
 }
 
-// Outputs (time, 1, batch, hidden) and last states (1, batch, hidden) as those of a Scan, which have
-// no axis of directions. Cells of all steps there are none.
+// Outputs (time, 1, batch, hidden) and last states (1, batch, hidden) as those of a Scan, which
+// have no axis of directions. Cells of all steps there are none.
 std::vector<std::string> without_directions(Exporter& e, const std::vector<std::string>& made,
                                             const UOp& loop) {
   const Shape& shape = state_shape(loop, 0);
@@ -306,7 +306,8 @@ Exporter::Plan layer_plan(Exporter& e, const Layer& l, const UOp& loop) {
               const Shape& shape = l.initial[k]->shape;
               const Exported& value = from[from.size() - l.initial.size() + k];
               if (!std::ranges::all_of(l.initial, is_zero))
-                names.push_back(e.reshaped(e.exact(value, shape), shape, with_front(Dim(1), shape)));
+                names.push_back(
+                    e.reshaped(e.exact(value, shape), shape, with_front(Dim(1), shape)));
             }
             while (names.back().empty()) names.pop_back();
             AttributeList attributes = l.kind->attributes;

@@ -198,7 +198,7 @@ std::optional<Exporter::Plan> function_plan(Exporter& e, const UOp& u) {
 
 std::optional<Exporter::Plan> pattern_plan(Exporter& e, const UOp& u) {
   for (const auto pattern :
-       {function_plan, window_plan, order_plan, loop_plan, pick_plan, product_plan})
+       {function_plan, bits_plan, window_plan, order_plan, loop_plan, pick_plan, product_plan})
     if (auto found = pattern(e, u)) return found;
   return std::nullopt;
 }

@@ -148,6 +148,7 @@ Exporter::Plan row_plan(Exporter& e, const ir::UOp& u);
 std::optional<Exporter::Plan> pattern_plan(Exporter& e, const ir::UOp& u);
 std::optional<Exporter::Plan> product_plan(Exporter& e, const ir::UOp& u);
 std::optional<Exporter::Plan> pick_plan(Exporter& e, const ir::UOp& u);
+std::optional<Exporter::Plan> bits_plan(Exporter& e, const ir::UOp& u);
 std::optional<Exporter::Plan> loop_plan(Exporter& e, const ir::UOp& u);
 std::optional<Exporter::Plan> order_plan(Exporter& e, const ir::UOp& u);
 std::optional<Exporter::Plan> window_plan(Exporter& e, const ir::UOp& u);

@@ -215,14 +215,16 @@ class Functions(ExportTest):
                   lambda x: x.pad((1, 2, 0, 1), value=0.5), lambda x: x.flip((1, 2)),
                   lambda x: tuff.einsum("bij,bkj->ikb", [x, x + 1]), lambda x: x.matmul(x.transpose(1, 2)),
                   lambda x: x[:, tuff.tensor([3, -1, 0])], lambda x: x.trunc(), lambda x: x.sin() + x.cos(),
+                  lambda x: x.abs() ** 1.7, lambda x: x.pow(x.round()), lambda x: 2.5 ** x, lambda x: x % 0.7,
+                  lambda x: x // -0.7, lambda x: x.fmod(x.flip(1)), lambda x: x.atan2(x.flip(1)),
                   lambda x: x.exp2() + (x * x + 1).log2(), lambda x: (x > 0).any(1), lambda x: x.layernorm((5,))):
             tuff.onnx.export(f, x, self.path, dynamic={"x": {0: "n"}})
             self.check(f, (x,), (self.floats(2, 4, 5),))
 
     def test_orders(self):
         for x in (self.floats(2, 3, 40).round(), self.floats(2, 300), self.integers(9, 3, 12)):
-            for f in (lambda x: x.sort(), lambda x: x.topk(3), lambda x: x.topk(3, 1, False), lambda x: x.argsort(0, True),
-                      lambda x: x.kthvalue(2, 0), lambda x: x.median()):
+            for f in (lambda x: x.sort(), lambda x: x.topk(3), lambda x: x.topk(3, 1, False),
+                      lambda x: x.argsort(0, True), lambda x: x.kthvalue(2, 0), lambda x: x.median()):
                 tuff.onnx.export(f, x, self.path)
                 self.check(f, (x,))
                 self.assertEqual(self.operators()["TopK"], 1)
