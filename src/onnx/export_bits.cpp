@@ -1,7 +1,8 @@
-// Functions of floats whose kernels look at bits: powers, remainders of divisions, signs of zeros.
-// What they were called with is near a test of a sign bit, a truncation or a quotient, and they are
-// built again for a proof.
+// Functions of floats whose kernels look at bits: signs of zeros, random numbers, powers, remainders
+// of divisions. What the last two were called with is near a test of a sign bit, a truncation or a
+// quotient, and they are built again for a proof.
 #include <algorithm>
+#include <cmath>
 #include <unordered_set>
 
 #include "onnx/exporter.h"
@@ -30,6 +31,19 @@ std::optional<Exporter::Plan> sign_bit(Exporter& e, const UOp& u) {
                           return e.elementwise("Or", {e.elementwise("Less", {from[0], none}),
                                                       e.elementwise("Less", {over, none})});
                         }};
+}
+
+// The upper bits of random words as floats: high * (0 to below 1).
+std::optional<Exporter::Plan> uniform(Exporter& e, const UOp& u) {
+  if (u->op != Op::Mul || u->src(0)->op != Op::Cast || u->src(0)->src(0)->op != Op::Shr)
+    return std::nullopt;
+  const UOp shifted = u->src(0)->src(0);
+  const Scalar *scale = constant_of(u->src(1).get()), *shift = constant_of(shifted->src(1).get());
+  UOp word = shifted->src(0);
+  while (word->op == Op::Reshape) word = word->src(0);
+  if (word->op != Op::Threefry || !scale || !shift || !is_float(u->dtype)) return std::nullopt;
+  const double high = std::ldexp(scale->as_double(), int(32 - shift->as_int()));
+  return Exporter::Plan{{}, [&e, u, high](Given) { return random_uniform(e, u, u->dtype, high); }};
 }
 
 // What a function may have been called with.
@@ -124,6 +138,7 @@ std::optional<Exporter::Plan> division(Exporter& e, const UOp& u, const Candidat
 
 std::optional<Exporter::Plan> bits_plan(Exporter& e, const UOp& u) {
   if (auto found = sign_bit(e, u)) return found;
+  if (auto found = uniform(e, u)) return found;
   if (u->op != Op::Where || (u->dtype != DType::F32 && u->dtype != DType::F64))
     return std::nullopt;
   const Candidates c = candidates_below(u);

@@ -205,6 +205,11 @@ Exported counter(Exporter& e, const UOp& u, Given) {
   return known ? out : e.cast(out, t);
 }
 
+// A runtime's own, instead of the generator's: F64 holds all numbers of 32 bits.
+Exported random_word(Exporter& e, const UOp& u, Given) {
+  return e.cast(random_uniform(e, u, DType::F64, 0x1p32), DType::U32);
+}
+
 // ---- movement
 
 Exported reshape(Exporter& e, const UOp& u, Given from) {
@@ -316,10 +321,12 @@ Exported scatter(Exporter& e, const UOp& u, Given from) {
           u->shape, u->shape};
 }
 
+enum class Sources { All, First, None };  // that are needed
+
 struct Row {
   ir::OptionalFunction<RowFunction> make;
   const char* why = nullptr;  // none can be made, and what to do
-  bool first_alone = false;   // of its sources
+  Sources sources = Sources::All;
 };
 
 constexpr const char* kOfGradients = "it is a part of gradients, which are no values";
@@ -339,14 +346,14 @@ constexpr OpTable<Row> kRows{{
     {Op::Flip, {flip}},
     {Op::Reduce, {reduce}},
     {Op::Contiguous, {same}},
-    {Op::Detach, {same, nullptr, true}},
+    {Op::Detach, {same, nullptr, Sources::First}},
     {Op::Copy, {same}},
     {Op::Assign, {nullptr, "the function changes a tensor, which an ONNX model cannot: use "
                            "evaluation mode, or return the new value"}},
     {Op::Mark, {same}},
-    {Op::Checkpoint, {same, nullptr, true}},
-    {Op::Again, {same, nullptr, true}},
-    {Op::Ruled, {same, nullptr, true}},
+    {Op::Checkpoint, {same, nullptr, Sources::First}},
+    {Op::Again, {same, nullptr, Sources::First}},
+    {Op::Ruled, {same, nullptr, Sources::First}},
     {Op::Rule, {nullptr, kOfGradients}},
     {Op::Sink, {nullptr, kOfGradients}},
     {Op::Cast, {converted}},
@@ -375,8 +382,7 @@ constexpr OpTable<Row> kRows{{
     {Op::Shl, {shifted<true>}},
     {Op::Shr, {shifted<false>}},
     {Op::Where, {choice}},
-    {Op::Threefry, {nullptr, "random numbers are drawn: use evaluation mode, give them as an "
-                             "input, or realize() before what is to be a constant"}},
+    {Op::Threefry, {random_word, nullptr, Sources::None}},
     {Op::Scatter, {scatter}},
     {Op::Loop, {nullptr, "of a loop more is read than its states after steps and the first ones: "
                          "export the function of one step"}},
@@ -395,7 +401,8 @@ Exporter::Plan row_plan(Exporter& e, const UOp& u) {
   TUFF_CHECK(row, "{} is not of the tensor floor", ir::name(u->op));
   if (!row->make) refuse(*u, row->why);
   Exporter::Plan plan;
-  const auto src = row->first_alone ? u->src().first(1) : u->src();
+  const auto src = row->sources == Sources::All ? u->src()
+                                                : u->src().first(row->sources == Sources::First);
   plan.from.assign(src.begin(), src.end());
   plan.make = [&e, u, make = row->make](Given from) { return make(e, u, from); };
   return plan;

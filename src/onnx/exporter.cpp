@@ -350,16 +350,17 @@ std::string Exporter::node(const std::string& op, std::vector<std::string> input
   return nodes(op, std::move(inputs), std::move(attributes), 1)[0];
 }
 
-// Equal nodes are one, but for those with graphs inside.
 std::vector<std::string> Exporter::nodes(const std::string& op, std::vector<std::string> inputs,
                                          AttributeList attributes, size_t outputs) {
   std::string key = op;
   for (const std::string& i : inputs) key += '\0' + i;
   for (const Attribute& a : attributes) key += '\1' + text_of(a);
-  const bool has_graphs =
-      std::ranges::any_of(attributes, [](const Attribute& a) { return !a.graphs.empty(); });
+  const bool differs = op == "RandomUniform" ||
+                       std::ranges::any_of(attributes, [](const Attribute& a) {
+                         return !a.graphs.empty();
+                       });
   const auto known = made_.find(key);
-  if (known != made_.end() && !has_graphs) return known->second;
+  if (known != made_.end() && !differs) return known->second;
   std::string base;
   for (const char c : op) base += char(std::tolower(static_cast<unsigned char>(c)));
   io::onnx::Node n;
@@ -519,6 +520,13 @@ Exported Exporter::elementwise(const std::string& op, std::span<const Exported> 
 
 Exported Exporter::cast(const Exported& e, DType to) {
   return {node("Cast", {e.name}, {attribute("to", int64_t(element_type(to)))}), e.stored, e.shape};
+}
+
+Exported random_uniform(Exporter& e, const UOp& u, DType t, double high) {
+  const AttributeList attributes{attribute("dtype", int64_t(element_type(t))),
+                                 attribute("high", float(high)), attribute("low", 0.0f),
+                                 attribute("shape", numbers(u->shape))};
+  return {e.node("RandomUniform", {}, attributes), u->shape, u->shape};
 }
 
 Exported permuted(Exporter& e, const Exported& x, const IntVec& axes) {

@@ -81,7 +81,7 @@ class Exporter {
   std::string exact(const Exported& e, const ir::Shape& shape);
   std::string node(const std::string& op, std::vector<std::string> inputs,
                    AttributeList attributes = {});
-  // The names of its outputs.
+  // The names of its outputs. Equal nodes are one, unless they have graphs or draw numbers.
   std::vector<std::string> nodes(const std::string& op, std::vector<std::string> inputs,
                                  AttributeList attributes, size_t outputs);
   // A graph inside of a node, which may name what is around it.
@@ -141,6 +141,8 @@ io::onnx::ElementType element_type(DType t);
 // The name of a value of the shape that it is seen in.
 std::string viewed(Exporter& e, const Exported& x);
 Exported permuted(Exporter& e, const Exported& x, const ir::IntVec& axes);
+// Numbers from 0 to below `high` that a runtime draws, of the node's shape: others for each node.
+Exported random_uniform(Exporter& e, const ir::UOp& u, DType t, double high);
 
 // The op's row.
 Exporter::Plan row_plan(Exporter& e, const ir::UOp& u);

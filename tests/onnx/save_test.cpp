@@ -467,6 +467,14 @@ TEST_F(OnnxSave, RefusesWhatNoModelHolds) {
   };
   refused(of([](const Tensor& t) { return t + t.rand_like(); }),
           "random numbers are drawn: use evaluation mode");
+  const auto looped = [](const Tensor& t) {
+    const auto step = [](const Tensors& s, const Tensors&) {
+      return Scanned{{s[0].dropout(0.5)}, {}};
+    };
+    const TrainingMode training(true);
+    return scan(step, {t}, {}, {.steps = 3}).states[0];
+  };
+  refused(of(looped), "random numbers are drawn");
   refused(of([](const Tensor& t) { return t.bitcast(DType::I32); }), "'bitcast' of int32 (2, 3)");
   Tensor state = Tensor::zeros({2, 3}).realize();
   refused(of([&](const Tensor& t) {

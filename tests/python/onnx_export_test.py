@@ -276,6 +276,33 @@ class Functions(ExportTest):
                 self.check(f, (x,))
 
 
+class Draws(ExportTest):
+    def test_are_of_the_runtime(self):
+        def f(x):
+            return [x + tuff.rand(1000), tuff.rand(1000), tuff.randint(0, 9, 1000), tuff.randn(1000)]
+        x = tuff.zeros(1000)
+        tuff.onnx.export(f, x, self.path, draws=True)
+        programs = [lambda: [t.numpy() for t in tuff.onnx.load(self.path)(x=x).values()]]
+        if onnx:
+            onnx.checker.check_model(str(self.path), full_check=True)
+            session = onnxruntime.InferenceSession(str(self.path), providers=["CPUExecutionProvider"])
+            programs.append(lambda: session.run(None, {"x": x.numpy()}))
+        for run in programs:
+            a, b, whole, normal = run()
+            self.assertFalse(np.array_equal(a, b))
+            self.assertFalse(np.array_equal(a, run()[0]))
+            self.assertTrue((0 <= a).all() and (a < 1).all() and abs(a.mean() - 0.5) < 0.1)
+            self.assertEqual(set(whole.tolist()), set(range(9)))
+            self.assertTrue(abs(normal.mean()) < 0.2 and abs(normal.std() - 1) < 0.2)
+
+    def test_dropout_in_training_mode(self):
+        drop, x = nn.Dropout(0.25).train(), tuff.ones(1000)
+        tuff.onnx.export(drop, x, self.path, draws=True)
+        kept = tuff.onnx.load(self.path)({tuff.onnx.describe(self.path).inputs[0].name: x}).popitem()[1].numpy()
+        np.testing.assert_allclose(np.unique(kept), [0, 4 / 3], rtol=1e-6)
+        self.assertTrue(0.15 < (kept == 0).mean() < 0.35)
+
+
 class Refusals(ExportTest):
     def refused(self, error, text, *args, **kwargs):
         with self.assertRaisesRegex(error, text):
