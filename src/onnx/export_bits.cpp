@@ -79,6 +79,21 @@ Exporter::Plan of_two(Exporter& e, const char* op, const UOp& x, const UOp& y) {
   return {{x, y}, [&e, op](Given from) { return e.elementwise(op, from); }};
 }
 
+// Whether operands broadcast to the node.
+bool make_shape(const UOp& a, const UOp& b, const UOp& u) {
+  const size_t rank = u->shape.size();
+  if (std::max(a->shape.size(), b->shape.size()) != rank) return false;
+  const auto extent = [&](const UOp& x, size_t i) {
+    const size_t missing = rank - x->shape.size();
+    return i < missing ? ir::Dim(1) : x->shape[i - missing];
+  };
+  for (size_t i = 0; i < rank; i++) {
+    const ir::Dim own = u->shape[i], x = extent(a, i), y = extent(b, i);
+    if (!(x == own || x == 1) || !(y == own || y == 1) || !(x == own || y == own)) return false;
+  }
+  return true;
+}
+
 Tensor wrapped(const UOp& u, const std::string& device) { return detail::wrap(u, device); }
 
 std::optional<Exporter::Plan> power(Exporter& e, const UOp& u, const Candidates& c) {
@@ -87,10 +102,12 @@ std::optional<Exporter::Plan> power(Exporter& e, const UOp& u, const Candidates&
     if (x->dtype != u->dtype) continue;
     const Tensor base = wrapped(x, device);
     for (const UOp& y : c.truncated)
-      if (y->dtype == u->dtype && e.is(base.pow(wrapped(y, device)), u))
+      if (y->dtype == u->dtype && make_shape(x, y, u) &&
+          e.is(base.pow(wrapped(y, device)), u))
         return of_two(e, "Pow", x, y);
     for (const UOp& y : c.numbers)
-      if (e.is(base.pow(Number(y->get<Scalar>().as_double())), u)) return of_two(e, "Pow", x, y);
+      if (x->shape == u->shape && e.is(base.pow(Number(y->get<Scalar>().as_double())), u))
+        return of_two(e, "Pow", x, y);
   }
   return std::nullopt;
 }
@@ -120,7 +137,7 @@ Exported floor_quotient(Exporter& e, Given from, DType t) {
 std::optional<Exporter::Plan> division(Exporter& e, const UOp& u, const Candidates& c) {
   const std::string device = ir::device_of(u);
   for (const auto& [dividend, divisor] : c.quotients) {
-    if (dividend->dtype != u->dtype) continue;
+    if (dividend->dtype != u->dtype || !make_shape(dividend, divisor, u)) continue;
     const Tensor a = wrapped(dividend, device), b = wrapped(divisor, device);
     const std::vector<UOp> both{dividend, divisor};
     const auto of = [&](auto make) {

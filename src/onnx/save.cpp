@@ -117,7 +117,7 @@ void refuse_draws(std::span<const UOp> roots) {
   for (const ir::Node* n : ir::toposort(roots)) {
     if (n->op == Op::Threefry)
       refuse(*n, "random numbers are drawn: use evaluation mode, give them as an input, realize() "
-                 "before what is to be a constant, or say that there are draws");
+                 "before what is to be a constant, or allow it (SaveOptions::draws, draws=True)");
     if (n->op == Op::Loop) refuse_draws(n->get<ir::LoopArg>().body->next);
   }
 }

@@ -380,7 +380,19 @@ TEST_F(OnnxSave, InputsOutputsAndWhatIsBoth) {
       {.input_names = {"a", "b"}, .output_names = {"c", "d", "e", "f"}});
 }
 
-// ---- orders and loops
+// ---- orders, parts and loops
+
+TEST_F(OnnxSave, PartsAreJoinedByConcat) {
+  const auto f = [](const std::vector<Tensor>& in) {
+    const Tensor all = Tensor::cat({in[0], in[1], in[0] * 2}, 1);
+    return std::vector<Tensor>{all, Tensor::stack({all, all.flip({1})}, -1)};
+  };
+  round_trip(f, {values({2, 3}), values({2, 4}, 2)},
+             {.dynamic = {{0, 0, "n", 1, 9}, {1, 0, "n", 1, 9}, {1, 1, "m", 1, 9}}},
+             {values({5, 3}, 3), values({5, 1}, 4)});
+  EXPECT_THAT(ops(), Contains("Concat"));
+  EXPECT_THAT(ops(), Not(Contains("Where")));
+}
 
 TEST_F(OnnxSave, OrdersAreTopK) {
   const auto both = [](const std::pair<Tensor, Tensor>& p) {

@@ -217,6 +217,7 @@ class Functions(ExportTest):
                   lambda x: x[:, tuff.tensor([3, -1, 0])], lambda x: x.trunc(), lambda x: x.sin() + x.cos(),
                   lambda x: x.abs() ** 1.7, lambda x: x.pow(x.round()), lambda x: 2.5 ** x, lambda x: x % 0.7,
                   lambda x: x // -0.7, lambda x: x.fmod(x.flip(1)), lambda x: x.atan2(x.flip(1)),
+                  lambda x: tuff.cat([x, x.flip(1)], 2), lambda x: tuff.stack([x, x * 2], 1),
                   lambda x: x.exp2() + (x * x + 1).log2(), lambda x: (x > 0).any(1), lambda x: x.layernorm((5,))):
             tuff.onnx.export(f, x, self.path, dynamic={"x": {0: "n"}})
             self.check(f, (x,), (self.floats(2, 4, 5),))
