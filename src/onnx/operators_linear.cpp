@@ -1,6 +1,8 @@
 // Linear models and support vector machines (ai.onnx.ml).
 #include <algorithm>
 
+#include <tuff/scan.h>
+
 #include "base/check.h"
 #include "onnx/operators.h"
 #include "onnx/scores.h"
@@ -150,18 +152,76 @@ Contest contest(const Node& node, const Tensor& x, const std::vector<int64_t>& p
                       (1 - wins).matmul(matrix(m.second, m.count, classes))};
 }
 
+// ---- probabilities of classes from those of pairs (Wu, Lin and Weng, "Probability estimates for
+// multi-class classification by pairwise coupling", 2004), by the iteration that runtimes make, of as
+// many steps at most and with their end
+
+constexpr int64_t kMostClasses = 64;  // each is a part of a step's graph
+
+// (N, classes, classes): in row i and column j the probability of i beside j.
+Tensor of_pairs(const Node& node, const Tensor& scores, int64_t classes) {
+  const auto pairs = classes * (classes - 1) / 2, cells = classes * classes;
+  std::vector<float> above(size_t(pairs * cells)), below = above;
+  int64_t pair = 0;
+  for (int64_t i = 0; i < classes; i++) {
+    for (int64_t j = i + 1; j < classes; j++, pair++) {
+      above[size_t(pair * cells + i * classes + j)] = 1;
+      below[size_t(pair * cells + j * classes + i)] = 1;
+    }
+  }
+  const auto matrix = [&](const std::vector<float>& values) {
+    return Tensor::from(values, {pairs, cells}, {.device = node.device()}).cast(scores.dtype());
+  };
+  const Tensor a = numbers_of(node, "prob_a", 1, pairs, scores.dtype()),
+               b = numbers_of(node, "prob_b", 1, pairs, scores.dtype());
+  const Tensor p = (1 - (scores * a + b).sigmoid()).clamp(1e-7, 1 - 1e-7);
+  return (p.matmul(matrix(above)) + (1 - p).matmul(matrix(below)))
+      .reshape({scores.size(0), classes, classes});
+}
+
+// One class after the other gets nearer to what the pairs say.
+Tensor coupling_step(const Tensor& q, const Tensor& before, int64_t classes) {
+  Tensor p = before, qp = (q * p.unsqueeze(1)).sum({-1}), pqp = (p * qp).sum({-1}, true);
+  const Tensor done = (qp - pqp).abs().max({-1}, true) < 0.005 / double(classes);
+  for (int64_t t = 0; t < classes; t++) {
+    const Tensor own = q.select(1, t), pivot = own.narrow(1, t, 1), at = qp.narrow(1, t, 1);
+    const Tensor more = (pqp - at) / pivot, whole = 1 + more;
+    const Tensor here = (Tensor::arange(0, classes, 1, {DType::I32, p.device()}) == t)
+                            .cast(p.dtype());
+    p = (p + here * more) / whole;
+    pqp = (pqp + more * (more * pivot + 2 * at)) / whole.square();
+    qp = (qp + more * own) / whole;
+  }
+  return Tensor::where(done, before, p);
+}
+
+Tensor probabilities(const Node& node, const Tensor& scores, int64_t classes) {
+  if (classes > kMostClasses)
+    fail<Unsupported>("probabilities of {} classes by support vector machines", classes);
+  const Tensor pairs = of_pairs(node, scores, classes), turned = pairs.transpose(1, 2);
+  const Tensor own = Tensor::eye(classes, node.options(scores.dtype()));
+  const Tensor q = own * turned.square().sum({-1}, true) - pairs * turned;
+  const Tensor first = Tensor::full({scores.size(0), classes}, 1.0 / double(classes),
+                                    node.options(scores.dtype()));
+  const auto step = [&](const Tensors& s, const Tensors&) {
+    return Scanned{{coupling_step(q, s[0], classes)}, {}};
+  };
+  return scan(step, {first}, {}, {.steps = std::max<int64_t>(100, classes)}).states[0];
+}
+
 Outputs svm_classifier(const Node& node) {
   const Labels labels(node, "classlabels_ints", "classlabels_strings");
   const Transform how = transform_of(node);
-  if (!node.numbers("prob_a").empty())
-    fail<Unsupported>("probabilities of support vector machines (prob_a): convert the model "
-                      "without them");
   const std::vector<int64_t> per_class = node.integers("vectors_per_class");
   const Tensor x = rows_of(node);
   if (!per_class.empty()) {
     if (per_class.size() < 2) fail<InvalidArgument>("vectors_per_class names one class");
     const Contest c = contest(node, x, per_class);
-    const Tensor all = per_class.size() == 2 ? of_both_classes(c.scores, how, false)
+    const auto classes = int64_t(per_class.size());
+    if (!node.numbers("prob_a").empty())
+      return {labels.at(c.votes.argmax(-1)),
+              transformed(probabilities(node, c.scores, classes), how).cast(DType::F32)};
+    const Tensor all = classes == 2 ? of_both_classes(c.scores, how, false)
                                              : transformed(c.scores, how);
     return {labels.at(c.votes.argmax(-1)), all.cast(DType::F32)};
   }

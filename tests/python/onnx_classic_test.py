@@ -187,6 +187,10 @@ class Others(ClassicTest):
                     self.check("SVMClassifier", x, 2, coefficients=self.floats(len(count) - 1, 6), **given,
                                vectors_per_class=count, rho=self.floats(machines),
                                classlabels_ints=[7, 5, 9, 1][:len(count)], post_transform=transform)
+                if kind == "RBF":
+                    self.check("SVMClassifier", x, 2, coefficients=self.floats(len(count) - 1, 6), **given,
+                               vectors_per_class=count, rho=self.floats(machines), prob_a=[-1.5] * machines,
+                               prob_b=self.floats(machines), classlabels_ints=[7, 5, 9, 1][:len(count)])
         self.check("SVMClassifier", x, 2, coefficients=self.floats(3, 2), rho=[0.2], classlabels_ints=[7, 5, 9],
                    kernel_params=[0.0, 0.0, 0.0], kernel_type="LINEAR")
 
