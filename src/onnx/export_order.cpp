@@ -1,6 +1,6 @@
-// Orders (sort(), argsort(), topk(), median() ...) as TopK. Kernels look at the bits of what they
-// sort, and so the graph names it: where these bits are taken. Built again, an equal order is a
-// proof.
+// Orders (sort(), argsort(), topk(), median() ...) as TopK, argmax() and argmin() as ArgMax and
+// ArgMin, running sums as CumSum. What was sorted is where its bits are taken, what was compared or
+// added stands beside a counter. Built again, an equal order is a proof.
 #include <algorithm>
 #include <unordered_set>
 
@@ -14,6 +14,8 @@ namespace {
 using ir::Op;
 using ir::UOp;
 using Given = std::span<const Exported>;
+
+constexpr size_t kFew = 80;  // nodes below a result
 
 // What may have been sorted: what the integers below are the bits of.
 std::vector<UOp> sortable_below(const UOp& u) {
@@ -67,9 +69,91 @@ Exporter::Plan top(Exporter& e, const UOp& x, bool descending, const UOp& u) {
           }};
 }
 
+// ---- positions of extremes: those that are equal to the extreme are counted from the end
+
+UOp compared_below(const UOp& u) {
+  std::vector<UOp> queue{u};
+  for (size_t i = 0; i < queue.size() && queue.size() < kFew; i++) {
+    if (queue[i]->op == Op::CmpEq) return queue[i];
+    for (const UOp& s : queue[i]->src()) queue.push_back(s);
+  }
+  return {};
+}
+
+std::optional<Exporter::Plan> extreme(Exporter& e, const UOp& u) {
+  if (u->op != Op::Sub || (u->dtype != DType::I32 && u->dtype != DType::I64)) return std::nullopt;
+  UOp largest = u->src(1);
+  while (largest->op == Op::Reshape) largest = largest->src(0);
+  if (largest->op != Op::Reduce || largest->get<ir::ReduceArg>().op != Op::Max ||
+      largest->get<ir::ReduceArg>().axes.size() != 1)
+    return std::nullopt;
+  const UOp equal = compared_below(largest->src(0));
+  if (!equal) return std::nullopt;
+  const int64_t axis = largest->get<ir::ReduceArg>().axes[0];
+  const bool kept = u->shape.size() == largest->shape.size();
+  for (const UOp& x : equal->src()) {
+    const DType t = sorted_in(x->dtype);
+    if (t == DType::I64 || x->dtype == DType::U64 || x->shape.size() != largest->shape.size())
+      continue;
+    const Tensor given = detail::wrap(x, ir::device_of(u));
+    const bool is_max = e.is(given.argmax(axis, kept), u);
+    if (!is_max && !e.is(given.argmin(axis, kept), u)) continue;
+    return Exporter::Plan{{x}, [&e, x, t, is_max, axis, kept, u](Given from) {
+                            const Exported in = x->dtype == t ? from[0] : e.cast(from[0], t);
+                            const std::string at =
+                                e.node(is_max ? "ArgMax" : "ArgMin", {e.exact(in, x->shape)},
+                                       {attribute("axis", axis),
+                                        attribute("keepdims", int64_t(kept))});
+                            return e.cast({at, u->shape, u->shape}, u->dtype);
+                          }};
+  }
+  return std::nullopt;
+}
+
+// ---- running sums
+
+// What has the node's shape a few steps below it, beside a counter; none where there is no counter.
+std::vector<UOp> counted_below(const UOp& u) {
+  std::vector<UOp> out, queue{u};
+  bool has_counter = false;
+  for (size_t i = 0; i < queue.size() && queue.size() < kFew; i++) {
+    has_counter = has_counter || queue[i]->op == Op::Iota;
+    if (queue[i]->shape == u->shape && queue[i]->dtype == u->dtype && i > 0)
+      out.push_back(queue[i]);
+    for (const UOp& s : queue[i]->src())
+      if (std::ranges::find(queue, s) == queue.end()) queue.push_back(s);
+  }
+  if (!has_counter) out.clear();
+  return out;
+}
+
+std::optional<Exporter::Plan> running_sum(Exporter& e, const UOp& u) {
+  const bool is_sum = u->op == Op::Reduce && u->get<ir::ReduceArg>().op == Op::Add;
+  const bool may_be = is_sum || u->op == Op::Reshape || u->op == Op::Permute;
+  if (!may_be || (u->dtype != DType::F32 && u->dtype != DType::F64 && u->dtype != DType::I32 &&
+                  u->dtype != DType::I64))
+    return std::nullopt;
+  for (const UOp& x : counted_below(u)) {
+    for (size_t axis = 0; axis < u->shape.size(); axis++) {
+      if (!u->shape[axis].is_const()) continue;
+      const Tensor again = detail::wrap(x, ir::device_of(u)).cumsum(int64_t(axis));
+      if (!e.is(again, u)) continue;
+      return Exporter::Plan{{x}, [&e, x, axis](Given from) {
+                              const std::string at =
+                                  e.number(Scalar::of_int(DType::I64, int64_t(axis))).name;
+                              return Exported{e.node("CumSum", {e.exact(from[0], x->shape), at}),
+                                              x->shape, x->shape};
+                            }};
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Exporter::Plan> order_plan(Exporter& e, const UOp& u) {
+  if (auto found = extreme(e, u)) return found;
+  if (auto found = running_sum(e, u)) return found;
   const bool may_be = u->op == Op::Scatter || u->op == Op::Shrink || u->op == Op::Reshape ||
                       u->op == Op::Reduce;
   if (!may_be || u->shape.empty() || (u->dtype != DType::I32 && u->dtype != DType::I64) ||

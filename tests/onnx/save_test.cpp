@@ -409,6 +409,23 @@ TEST_F(OnnxSave, OrdersAreTopK) {
   round_trip([](const auto& in) { return std::vector<Tensor>{in[0].quantile(0.3, 2)}; }, {floats});
 }
 
+TEST_F(OnnxSave, ExtremesAndRunningSumsHaveTheirNames) {
+  const auto f = [](const std::vector<Tensor>& in) {
+    const Tensor& x = in[0];
+    return std::vector<Tensor>{x.argmax(1), x.argmin(0, true), x.argmax(), x.cumsum(1),
+                               x.cumsum(2) * 2};
+  };
+  for (const DType t : {DType::F32, DType::I32}) {
+    round_trip(f, {values({2, 30, 3}, 1, t)});
+    EXPECT_THAT(ops(), Contains("ArgMax"));
+    EXPECT_THAT(ops(), Contains("ArgMin"));
+    EXPECT_THAT(ops(), Contains("CumSum"));
+    EXPECT_THAT(ops(), Not(Contains("ReduceMax")));
+  }
+  of_one([](const Tensor& x) { return x.argmax(-1).cast(DType::F32) + x.cumsum(1).sum({1}); },
+         {3, 5});
+}
+
 TEST_F(OnnxSave, LayersOverSequencesAreThemselves) {
   const Tensor x = values({5, 2, 3}), h = values({4, 2, 6}, 2), c = values({4, 2, 6}, 3);
   const nn::RecurrentOptions deep{.num_layers = 2, .bidirectional = true};
