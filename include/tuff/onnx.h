@@ -151,17 +151,22 @@ struct SaveOptions {
   /// From so many bytes of weights on they lie in a file of their own, PATH.data beside the model;
   /// 0: always. At most 2^31, more than which no model's own file can have.
   uint64_t external_from = uint64_t(1) << 30;
+  /// Whether random numbers may be drawn (dropout in training mode, rand()): each draw is a
+  /// RandomUniform, by which a runtime makes numbers of its own at every call. Otherwise a draw is
+  /// refused, for it is mostly a module that is not in evaluation mode.
+  bool draws = false;
 };
 
 /// Writes a function of tensors as an ONNX model (operators of version 18), which other programs
 /// run: the function is called once, with tensors that have the dtypes and shapes of `inputs` and
 /// no values, and what it builds is translated. In evaluation mode, if its modules are. Equal
 /// functions give equal files. Products of matrices become MatMul or Einsum, convolutions Conv,
-/// indexing Gather; all else is element by element as tuff computes it.
+/// indexing Gather, orders TopK, loops RNN, LSTM, GRU or Scan; all else is element by element as
+/// tuff computes it.
 ///
 /// InvalidArgument for names and axes that no input or output has, and where the function reads
 /// values of its inputs; Unsupported naming what it computes that a model cannot hold, and what to
-/// do: draws of random numbers, changes of tensors, loops over sequences, tensors on several
+/// do: draws of random numbers (unless options.draws), changes of tensors, tensors on several
 /// devices, bitcasts. IoError as tuff::save(). Nothing is written then.
 void save(const std::string& path, const Jit::Function& function, const std::vector<Tensor>& inputs,
           const SaveOptions& options = {});

@@ -198,7 +198,8 @@ void bind_save(py::module_& m) {
       "_save",
       [](const Path& path, const py::function& function, const std::vector<Tensor>& inputs,
          std::vector<std::string> input_names, std::vector<std::string> output_names,
-         std::vector<DynamicAxis> dynamic, const py::dict& parameters, uint64_t external_from) {
+         std::vector<DynamicAxis> dynamic, const py::dict& parameters, uint64_t external_from,
+         bool draws) {
         const auto run = [&](const std::vector<Tensor>& given) {
           const py::tuple arguments = py::make_tuple(given);
           const auto results =
@@ -211,10 +212,12 @@ void bind_save(py::module_& m) {
                     .output_names = std::move(output_names),
                     .dynamic = std::move(dynamic),
                     .parameters = state_from(parameters),
-                    .external_from = external_from});
+                    .external_from = external_from,
+                    .draws = draws});
       },
       arg("path"), arg("function"), arg("inputs"), arg("input_names"), arg("output_names"),
-      arg("dynamic"), arg("parameters"), arg("external_from"));
+      arg("dynamic"), arg("parameters"), arg("external_from"),
+      arg("draws"));
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // tuff.nn: recurrent cells and layers, their states as PyTorch's are given and returned.
+#include <array>
+
 #include <tuff/recurrent.h>
 
 #include "layer_class.h"
@@ -7,7 +9,9 @@ namespace tuff::python {
 namespace {
 
 using py::arg;
-using MaybeTensors = std::optional<std::pair<Tensor, Tensor>>;
+// An array, not a pair: pybind11 lets go of a pair's items, which indexing a tensor has just made,
+// before it takes them.
+using MaybeTensors = std::optional<std::array<Tensor, 2>>;
 // Lengths of sequences: a tensor, or numbers, which are looked at.
 using Lengths = std::optional<std::variant<Tensor, std::vector<int64_t>>>;
 
@@ -55,7 +59,7 @@ void bind_cells(py::module_& m) {
       .def(
           "__call__",
           [](const nn::LSTMCell& l, const Tensor& x, const MaybeTensors& hx) {
-            return hx ? l(x, hx->first, hx->second) : l(x);
+            return hx ? l(x, hx->at(0), hx->at(1)) : l(x);
           },
           arg("x"), arg("hx") = py::none());
   LayerClass<nn::GRUCell>(m, "GRUCell", "One step of a GRU.")
@@ -102,7 +106,7 @@ void bind_sequences(py::module_& m) {
           "__call__",
           [](const nn::LSTM& l, const Tensor& x, const MaybeTensors& hx, const Lengths& lengths) {
             const Tensor n = lengths_of(lengths, x, l);
-            const auto [y, h, c] = hx ? l(x, hx->first, hx->second, n) : l(x, {}, {}, n);
+            const auto [y, h, c] = hx ? l(x, hx->at(0), hx->at(1), n) : l(x, {}, {}, n);
             return std::pair(y, std::pair(h, c));
           },
           arg("x"), arg("hx") = py::none(), arg("lengths") = py::none());

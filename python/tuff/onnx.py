@@ -43,26 +43,32 @@ def _results(made):
         return [made]
     if not isinstance(made, (list, tuple)):
         raise _InvalidArgument(f"export: the function returned a {type(made).__name__}: return a tensor, or several")
+    flat = []
     for result in made:
-        if not isinstance(result, _Tensor):
+        if isinstance(result, (list, tuple)):  # as an LSTM's states
+            flat += _results(result)
+        elif isinstance(result, _Tensor):
+            flat.append(result)
+        else:
             raise _InvalidArgument(f"export: the function returned a {type(made).__name__} with a "
                                    f"{type(result).__name__}: return tensors alone")
-    return list(made)
+    return flat
 
 
 def export(function, inputs, path, *, input_names=None, output_names=None, dynamic=None, bounds=None,
-           parameters=None, external_from=1 << 30):
+           parameters=None, external_from=1 << 30, draws=False):
     """Writes a function or module as an ONNX model (operators of version 18), which other programs run.
 
     It is called once, with tensors that have the dtypes and shapes of `inputs` (a tensor, or several) and no values; it
-    returns a tensor, or several. A module computes as it is: call eval() before. `dynamic` names axes that may have any
+    returns a tensor, or several, which may be tuples in tuples. A module computes as it is: call eval() before. `dynamic` names axes that may have any
     extent in the model, by input ({"x": {0: "batch"}}); the function sees symbolic extents there, by default of 1 to
     65536, or as `bounds` says ({"batch": (1, 64)}). Inputs are named as the function's arguments, outputs "y", or "y0",
     "y1" ... `parameters` are the tensors that keep a name in the model, by default the module's state_dict(). From
-    `external_from` bytes of weights on they lie in a file beside the model, PATH.data.
+    `external_from` bytes of weights on they lie in a file beside the model, PATH.data. With `draws` random numbers may be
+    drawn (dropout in training mode, rand()): by RandomUniform, of which a runtime makes its own at every call.
 
     InvalidArgument where the function reads values of its inputs; Unsupported for what no model can hold: draws of
-    random numbers, changes of tensors, loops over sequences.
+    random numbers unless `draws`, changes of tensors.
     """
     given = [inputs] if isinstance(inputs, _Tensor) else list(inputs)
     names = list(input_names or _names_of_arguments(function, len(given)) or
@@ -73,4 +79,4 @@ def export(function, inputs, path, *, input_names=None, output_names=None, dynam
     def run(tensors):
         return _results(function(*tensors))
     _save(path, run, given, names, list(output_names or []), _dynamic_axes(dynamic, bounds, names), dict(parameters),
-          external_from)
+          external_from, draws)

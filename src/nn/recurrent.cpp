@@ -8,6 +8,7 @@
 #include <tuff/scan.h>
 
 #include "base/check.h"
+#include "nn/recurrent_steps.h"
 #include "tensor/impl.h"
 
 namespace tuff::nn {
@@ -41,6 +42,8 @@ void require_step(const char* what, const Tensor& x, const Tensor& weight_ih) {
                      weight_ih.size(1));
 }
 
+}  // namespace
+
 Tensor rnn_step(const Tensor& gates, const Tensor& h, const Tensor& hh, const Tensor& bias,
                 const std::string& nonlinearity) {
   const Tensor y = gates + h.linear(hh, bias);
@@ -60,8 +63,6 @@ Tensor gru_step(const Tensor& gates, const Tensor& h, const Tensor& hh, const Te
   const Tensor n = (x[2] + r * y[2]).tanh();
   return n + z * (h - n);
 }
-
-}  // namespace
 
 RecurrentCell::RecurrentCell(int64_t gates, int64_t in, int64_t n, bool bias,
                              const TensorOptions& o)

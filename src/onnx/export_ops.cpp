@@ -205,6 +205,11 @@ Exported counter(Exporter& e, const UOp& u, Given) {
   return known ? out : e.cast(out, t);
 }
 
+// A runtime's own, instead of the generator's: F64 holds all numbers of 32 bits.
+Exported random_word(Exporter& e, const UOp& u, Given) {
+  return e.cast(random_uniform(e, u, DType::F64, 0x1p32), DType::U32);
+}
+
 // ---- movement
 
 Exported reshape(Exporter& e, const UOp& u, Given from) {
@@ -228,7 +233,7 @@ Exported reshape(Exporter& e, const UOp& u, Given from) {
 }
 
 Exported permute(Exporter& e, const UOp& u, Given from) {
-  return e.permuted(from[0], u->get<IntVec>());
+  return permuted(e, from[0], u->get<IntVec>());
 }
 
 Exported same(Exporter&, const UOp&, Given from) { return from[0]; }
@@ -257,7 +262,7 @@ Exported shrink(Exporter& e, const UOp& u, Given from) {
     shape[i] = u->shape[i];
   }
   if (axes.empty()) return from[0];
-  return {e.node("Slice", {e.viewed(from[0]), e.extents(begin), e.extents(end), e.integers(axes)}),
+  return {e.node("Slice", {viewed(e, from[0]), e.extents(begin), e.extents(end), e.integers(axes)}),
           shape, shape};
 }
 
@@ -268,7 +273,7 @@ Exported flip(Exporter& e, const UOp& u, Given from) {
   if (axes.empty()) return from[0];
   const std::vector<int64_t> back(axes.size(), -1),
       first(axes.size(), std::numeric_limits<int64_t>::min());
-  return {e.node("Slice", {e.viewed(from[0]), e.integers(back), e.integers(first),
+  return {e.node("Slice", {viewed(e, from[0]), e.integers(back), e.integers(first),
                            e.integers(axes), e.integers(back)}),
           from[0].shape, from[0].shape};
 }
@@ -316,10 +321,12 @@ Exported scatter(Exporter& e, const UOp& u, Given from) {
           u->shape, u->shape};
 }
 
+enum class Sources { All, First, None };  // that are needed
+
 struct Row {
   ir::OptionalFunction<RowFunction> make;
   const char* why = nullptr;  // none can be made, and what to do
-  bool first_alone = false;   // of its sources
+  Sources sources = Sources::All;
 };
 
 constexpr const char* kOfGradients = "it is a part of gradients, which are no values";
@@ -339,14 +346,14 @@ constexpr OpTable<Row> kRows{{
     {Op::Flip, {flip}},
     {Op::Reduce, {reduce}},
     {Op::Contiguous, {same}},
-    {Op::Detach, {same, nullptr, true}},
+    {Op::Detach, {same, nullptr, Sources::First}},
     {Op::Copy, {same}},
     {Op::Assign, {nullptr, "the function changes a tensor, which an ONNX model cannot: use "
                            "evaluation mode, or return the new value"}},
     {Op::Mark, {same}},
-    {Op::Checkpoint, {same, nullptr, true}},
-    {Op::Again, {same, nullptr, true}},
-    {Op::Ruled, {same, nullptr, true}},
+    {Op::Checkpoint, {same, nullptr, Sources::First}},
+    {Op::Again, {same, nullptr, Sources::First}},
+    {Op::Ruled, {same, nullptr, Sources::First}},
     {Op::Rule, {nullptr, kOfGradients}},
     {Op::Sink, {nullptr, kOfGradients}},
     {Op::Cast, {converted}},
@@ -375,11 +382,10 @@ constexpr OpTable<Row> kRows{{
     {Op::Shl, {shifted<true>}},
     {Op::Shr, {shifted<false>}},
     {Op::Where, {choice}},
-    {Op::Threefry, {nullptr, "random numbers are drawn: use evaluation mode, give them as an "
-                             "input, or realize() before what is to be a constant"}},
+    {Op::Threefry, {random_word, nullptr, Sources::None}},
     {Op::Scatter, {scatter}},
-    {Op::Loop, {nullptr, "loops over sequences (scan(), RNN, LSTM, GRU) are not written: export "
-                         "the function of one step"}},
+    {Op::Loop, {nullptr, "of a loop more is read than its states after steps and the first ones: "
+                         "export the function of one step"}},
     {Op::CustomKernel, {nullptr, "it is a kernel that a user wrote, which an ONNX model cannot "
                                  "hold: export the same of functions of tensors"}},
     {Op::Shards, {nullptr, "it lies on several devices: move the parameters to one by to()"}},
@@ -395,7 +401,8 @@ Exporter::Plan row_plan(Exporter& e, const UOp& u) {
   TUFF_CHECK(row, "{} is not of the tensor floor", ir::name(u->op));
   if (!row->make) refuse(*u, row->why);
   Exporter::Plan plan;
-  const auto src = row->first_alone ? u->src().first(1) : u->src();
+  const auto src = row->sources == Sources::All ? u->src()
+                                                : u->src().first(row->sources == Sources::First);
   plan.from.assign(src.begin(), src.end());
   plan.make = [&e, u, make = row->make](Given from) { return make(e, u, from); };
   return plan;

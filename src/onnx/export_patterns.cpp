@@ -92,6 +92,44 @@ std::optional<Exporter::Plan> function(Exporter& e, const UOp& u) {
   return std::nullopt;
 }
 
+// ---- parts joined along an axis: each stands among zeros, and is chosen where it begins
+
+// The axis along which zeros stand around a part; -1: it is none.
+int64_t padded_axis(const UOp& u) {
+  if (u->op != Op::Pad) return -1;
+  const auto& pairs = u->get<ir::Pairs>();
+  int64_t axis = -1;
+  for (size_t i = 0; i < pairs.size(); i++) {
+    if (pairs[i].a == 0 && pairs[i].b == 0) continue;
+    if (axis >= 0) return -1;
+    axis = int64_t(i);
+  }
+  return axis;
+}
+
+std::optional<Exporter::Plan> joined(Exporter& e, const UOp& u) {
+  if (u->op != Op::Where) return std::nullopt;
+  const int64_t axis = padded_axis(u->src(2));
+  if (axis < 0) return std::nullopt;
+  std::vector<UOp> parts;
+  for (UOp x = u;; x = x->src(1)) {
+    const UOp& part = x->op == Op::Where ? x->src(2) : x;
+    if (padded_axis(part) != axis) return std::nullopt;
+    parts.insert(parts.begin(), part->src(0));
+    if (x->op != Op::Where) break;
+  }
+  std::vector<Tensor> again;
+  for (const UOp& p : parts) again.push_back(detail::wrap(p, ir::device_of(u)));
+  if (!e.is(Tensor::cat(again, axis), u)) return std::nullopt;
+  return Exporter::Plan{parts, [&e, parts, axis, u](Given from) {
+                          std::vector<std::string> names;
+                          for (size_t i = 0; i < parts.size(); i++)
+                            names.push_back(e.exact(from[i], parts[i]->shape));
+                          return Exported{e.node("Concat", names, {attribute("axis", axis)}),
+                                          u->shape, u->shape};
+                        }};
+}
+
 // ---- softmax: e / sum(e) of e = exp(x - max(x))
 
 std::optional<Exporter::Plan> softmax(Exporter& e, const UOp& u) {
@@ -191,13 +229,14 @@ std::optional<Exporter::Plan> memory(Exporter& e, const UOp& u) {
 }  // namespace
 
 std::optional<Exporter::Plan> function_plan(Exporter& e, const UOp& u) {
-  for (const auto pattern : {memory, closed_form, softmax, layer_norm, natural, function})
+  for (const auto pattern : {memory, closed_form, joined, softmax, layer_norm, natural, function})
     if (auto found = pattern(e, u)) return found;
   return std::nullopt;
 }
 
 std::optional<Exporter::Plan> pattern_plan(Exporter& e, const UOp& u) {
-  for (const auto pattern : {function_plan, window_plan, pick_plan, product_plan})
+  for (const auto pattern :
+       {function_plan, bits_plan, window_plan, order_plan, loop_plan, pick_plan, product_plan})
     if (auto found = pattern(e, u)) return found;
   return std::nullopt;
 }

@@ -54,7 +54,7 @@ Exported placed(Exporter& e, const Exported& value, const Shape& whole, const In
   std::ranges::sort(sorted);
   IntVec back;
   for (const int64_t a : sorted) back.push_back(std::ranges::find(order, a) - order.begin());
-  const Exported out = e.permuted(value, back);
+  const Exported out = permuted(e, value, back);
   Shape shape(whole.size(), Dim(1));
   for (const int64_t a : sorted) shape[size_t(a)] = whole[size_t(a)];
   return {out.name, out.stored, shape};

@@ -269,11 +269,19 @@ void Exporter::add_output(const UOp& made, const std::string& name) {
 
 namespace {
 
+// All that a node reads, and the graphs inside it.
+void for_each_input(const io::onnx::Node& n, const std::function<void(const std::string&)>& use) {
+  for (const std::string& i : n.inputs) use(i);
+  for (const Attribute& a : n.attributes)
+    for (const auto& graph : a.graphs)
+      for (const io::onnx::Node& inner : graph->nodes) for_each_input(inner, use);
+}
+
 // Outputs get their names from the nodes that make them, where one alone asks for it.
 void drop_identities(io::onnx::Graph& graph) {
   std::unordered_map<std::string, int> uses;
   for (const io::onnx::Node& n : graph.nodes)
-    for (const std::string& i : n.inputs) uses[i]++;
+    for_each_input(n, [&](const std::string& i) { uses[i]++; });
   std::unordered_map<std::string, std::string> renamed;
   for (const io::onnx::Node& n : graph.nodes)
     if (n.op_type == "Identity" && uses[n.inputs[0]] == 1)
@@ -292,24 +300,30 @@ void drop_identities(io::onnx::Graph& graph) {
   });
 }
 
-}  // namespace
-
-io::onnx::Graph Exporter::take(std::vector<Weight>& weights) {
+// Leaves nodes and numbers that outputs need; the names that they use.
+std::unordered_set<std::string> prune(io::onnx::Graph& graph) {
   std::unordered_set<std::string> used;
-  for (const io::onnx::ValueInfo& o : graph_.outputs) used.insert(o.name);
+  for (const io::onnx::ValueInfo& o : graph.outputs) used.insert(o.name);
   std::vector<io::onnx::Node> kept;
-  for (size_t i = graph_.nodes.size(); i-- > 0;) {
-    io::onnx::Node& n = graph_.nodes[i];
-    if (!used.contains(n.outputs[0])) continue;
-    used.insert(n.inputs.begin(), n.inputs.end());
+  for (size_t i = graph.nodes.size(); i-- > 0;) {
+    io::onnx::Node& n = graph.nodes[i];
+    if (std::ranges::none_of(n.outputs, [&](const auto& o) { return used.contains(o); })) continue;
+    for_each_input(n, [&](const std::string& name) { used.insert(name); });
     kept.push_back(std::move(n));
   }
   std::ranges::reverse(kept);
-  graph_.nodes = std::move(kept);
-  std::erase_if(graph_.initializers, [&](const auto& t) { return !used.contains(t.name); });
+  graph.nodes = std::move(kept);
+  std::erase_if(graph.initializers, [&](const auto& t) { return !used.contains(t.name); });
+  drop_identities(graph);
+  return used;
+}
+
+}  // namespace
+
+io::onnx::Graph Exporter::take(std::vector<Weight>& weights) {
+  const std::unordered_set<std::string> used = prune(graph_);
   for (Weight& w : weights_)
     if (used.contains(w.name)) weights.push_back(std::move(w));
-  drop_identities(graph_);
   return std::move(graph_);
 }
 
@@ -331,35 +345,62 @@ std::string text_of(const Attribute& a) {
 
 }  // namespace
 
-// Equal nodes are one.
 std::string Exporter::node(const std::string& op, std::vector<std::string> inputs,
                            AttributeList attributes) {
+  return nodes(op, std::move(inputs), std::move(attributes), 1)[0];
+}
+
+std::vector<std::string> Exporter::nodes(const std::string& op, std::vector<std::string> inputs,
+                                         AttributeList attributes, size_t outputs) {
   std::string key = op;
   for (const std::string& i : inputs) key += '\0' + i;
   for (const Attribute& a : attributes) key += '\1' + text_of(a);
-  std::string& known = made_[key];
-  if (!known.empty()) return known;
+  const bool differs = op == "RandomUniform" ||
+                       std::ranges::any_of(attributes, [](const Attribute& a) {
+                         return !a.graphs.empty();
+                       });
+  const auto known = made_.find(key);
+  if (known != made_.end() && !differs) return known->second;
   std::string base;
   for (const char c : op) base += char(std::tolower(static_cast<unsigned char>(c)));
-  known = unique(base);
   io::onnx::Node n;
-  n.name = known, n.op_type = op, n.inputs = std::move(inputs), n.outputs = {known};
+  for (size_t i = 0; i < outputs; i++) n.outputs.push_back(unique(base));
+  n.name = n.outputs[0], n.op_type = op, n.inputs = std::move(inputs);
   n.attributes = std::move(attributes);
-  graph_.nodes.push_back(std::move(n));
-  return known;
+  graph_.nodes.push_back(n);
+  made_.insert_or_assign(std::move(key), n.outputs);
+  return n.outputs;
+}
+
+// By a copy, which knows the names and values around and whose nodes are the graph's alone.
+std::shared_ptr<const io::onnx::Graph> Exporter::inner(const Inner& g) {
+  Exporter e(*this);
+  e.graph_ = {};
+  e.graph_.name = "step";
+  for (const UOp& place : g.inputs) e.add_input(place, e.unique("given"));
+  for (const auto& [place, value] : g.around) {
+    e.values_.insert_or_assign(place, value);
+    e.plain_.emplace(place, place);
+  }
+  for (const UOp& u : g.outputs) e.add_output(u, e.unique("made"));
+  prune(e.graph_);
+  names_ = std::move(e.names_), counts_ = std::move(e.counts_);
+  weights_ = std::move(e.weights_), memory_ = std::move(e.memory_);
+  return std::make_shared<const io::onnx::Graph>(std::move(e.graph_));
 }
 
 std::string Exporter::constant(DType t, const std::vector<int64_t>& dims,
                                std::vector<uint8_t> bytes) {
   std::string key = fmt::format("\2{} {} ", int(t), fmt::join(dims, ","));
   key.append(bytes.begin(), bytes.end());
-  std::string& known = made_[key];
-  if (!known.empty()) return known;
-  known = unique(dims.empty() ? "number" : "numbers");
+  const auto known = made_.find(key);
+  if (known != made_.end()) return known->second[0];
+  const std::string own = unique(dims.empty() ? "number" : "numbers");
+  made_.emplace(std::move(key), std::vector{own});
   io::onnx::TensorData data;
-  data.name = known, data.type = element_type(t), data.dims = dims, data.bytes = std::move(bytes);
+  data.name = own, data.type = element_type(t), data.dims = dims, data.bytes = std::move(bytes);
   graph_.initializers.push_back(std::move(data));
-  return known;
+  return own;
 }
 
 Exported Exporter::number(const Scalar& v) {
@@ -453,12 +494,14 @@ std::string Exporter::reshaped(const std::string& name, const Shape& from, const
   return out;
 }
 
-std::string Exporter::viewed(const Exported& e) { return reshaped(e.name, e.stored, e.shape); }
+std::string viewed(Exporter& e, const Exported& x) {
+  return e.reshaped(x.name, x.stored, x.shape);
+}
 
 std::string Exporter::exact(const Exported& e, const Shape& shape) {
-  if (e.shape == shape) return viewed(e);
+  if (e.shape == shape) return viewed(*this, e);
   const bool fits = equal_behind_ones(e.stored, e.shape);
-  return node("Expand", {fits ? e.name : viewed(e), extents(shape)});
+  return node("Expand", {fits ? e.name : viewed(*this, e), extents(shape)});
 }
 
 Exported Exporter::elementwise(const std::string& op, std::span<const Exported> operands,
@@ -467,7 +510,7 @@ Exported Exporter::elementwise(const std::string& op, std::span<const Exported> 
   Exported out;
   for (const Exported& e : operands) {
     const bool fits = equal_behind_ones(e.stored, e.shape);
-    names.push_back(fits ? e.name : viewed(e));
+    names.push_back(fits ? e.name : viewed(*this, e));
     out.stored = broadcast(out.stored, fits ? e.stored : e.shape);
     out.shape = broadcast(out.shape, e.shape);
   }
@@ -479,16 +522,23 @@ Exported Exporter::cast(const Exported& e, DType to) {
   return {node("Cast", {e.name}, {attribute("to", int64_t(element_type(to)))}), e.stored, e.shape};
 }
 
-Exported Exporter::permuted(const Exported& e, const IntVec& axes) {
-  if (e.shape.empty()) return e;
+Exported random_uniform(Exporter& e, const UOp& u, DType t, double high) {
+  const AttributeList attributes{attribute("dtype", int64_t(element_type(t))),
+                                 attribute("high", float(high)), attribute("low", 0.0f),
+                                 attribute("shape", numbers(u->shape))};
+  return {e.node("RandomUniform", {}, attributes), u->shape, u->shape};
+}
+
+Exported permuted(Exporter& e, const Exported& x, const IntVec& axes) {
+  if (x.shape.empty()) return x;
   Shape shape;
   IntVec moved;  // without axes of 1
   for (const int64_t a : axes) {
-    shape.push_back(e.shape[size_t(a)]);
+    shape.push_back(x.shape[size_t(a)]);
     if (!(shape.back() == 1)) moved.push_back(a);
   }
-  if (std::ranges::is_sorted(moved)) return {e.name, e.stored, shape};
-  return {node("Transpose", {viewed(e)}, {attribute("perm", axes)}), shape, shape};
+  if (std::ranges::is_sorted(moved)) return {x.name, x.stored, shape};
+  return {e.node("Transpose", {viewed(e, x)}, {attribute("perm", axes)}), shape, shape};
 }
 
 }  // namespace tuff::onnx

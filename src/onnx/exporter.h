@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,6 +28,7 @@ struct Exported {
   std::string name;
   ir::Shape stored;  // of the value that has this name
   ir::Shape shape;   // the same without some axes of 1, or with more: of the node's rank, or ()
+  std::vector<std::string> more = {};  // of a node with several outputs the others
 };
 
 using AttributeList = std::vector<io::onnx::Attribute>;
@@ -40,6 +42,13 @@ struct Weight {
   std::string name;
   ir::Shape shape;
   Tensor tensor;
+};
+
+// Places of a graph inside of a node: its inputs, and those that stand for values around it.
+struct Inner {
+  std::vector<ir::UOp> inputs;
+  std::vector<std::pair<ir::UOp, Exported>> around;
+  std::vector<ir::UOp> outputs;
 };
 
 class Exporter {
@@ -70,10 +79,13 @@ class Exporter {
   // ---- for rows and patterns
   // The name of a value of exactly this shape, which the exported one broadcasts to.
   std::string exact(const Exported& e, const ir::Shape& shape);
-  // The name of a value of the shape that it is seen in.
-  std::string viewed(const Exported& e);
   std::string node(const std::string& op, std::vector<std::string> inputs,
                    AttributeList attributes = {});
+  // The names of its outputs. Equal nodes are one, unless they have graphs or draw numbers.
+  std::vector<std::string> nodes(const std::string& op, std::vector<std::string> inputs,
+                                 AttributeList attributes, size_t outputs);
+  // A graph inside of a node, which may name what is around it.
+  std::shared_ptr<const io::onnx::Graph> inner(const Inner& g);
   // Of operands that broadcast.
   Exported elementwise(const std::string& op, std::span<const Exported> operands,
                        AttributeList attributes = {});
@@ -88,7 +100,6 @@ class Exporter {
   // One whole number that may vary, as a vector.
   std::string extent(const ir::Dim& d);
   std::string reshaped(const std::string& name, const ir::Shape& from, const ir::Shape& to);
-  Exported permuted(const Exported& e, const ir::IntVec& axes);
   Exported memory(const ir::Node& buffer, const ir::Shape& shape);
 
  private:
@@ -109,7 +120,7 @@ class Exporter {
   std::unordered_map<std::string, std::pair<std::string, int64_t>> variables_;  // input and axis
   std::unordered_set<std::string> names_;
   std::unordered_map<std::string, int> counts_;                // of names with this beginning
-  std::map<std::string, std::string> made_;                    // what nodes and constants say
+  std::map<std::string, std::vector<std::string>> made_;       // what nodes and constants say
   std::unordered_map<std::string, Origin> origins_;            // of what is another's reshape
   ir::UOpMap<std::string> extents_;
 };
@@ -127,12 +138,21 @@ const Scalar* constant_of(const ir::Node* n);
 [[noreturn]] void refuse(const ir::Node& n, std::string_view why);
 io::onnx::ElementType element_type(DType t);
 
+// The name of a value of the shape that it is seen in.
+std::string viewed(Exporter& e, const Exported& x);
+Exported permuted(Exporter& e, const Exported& x, const ir::IntVec& axes);
+// Numbers from 0 to below `high` that a runtime draws, of the node's shape: others for each node.
+Exported random_uniform(Exporter& e, const ir::UOp& u, DType t, double high);
+
 // The op's row.
 Exporter::Plan row_plan(Exporter& e, const ir::UOp& u);
 // A pattern that the node fits.
 std::optional<Exporter::Plan> pattern_plan(Exporter& e, const ir::UOp& u);
 std::optional<Exporter::Plan> product_plan(Exporter& e, const ir::UOp& u);
 std::optional<Exporter::Plan> pick_plan(Exporter& e, const ir::UOp& u);
+std::optional<Exporter::Plan> bits_plan(Exporter& e, const ir::UOp& u);
+std::optional<Exporter::Plan> loop_plan(Exporter& e, const ir::UOp& u);
+std::optional<Exporter::Plan> order_plan(Exporter& e, const ir::UOp& u);
 std::optional<Exporter::Plan> window_plan(Exporter& e, const ir::UOp& u);
 std::optional<Exporter::Plan> function_plan(Exporter& e, const ir::UOp& u);
 

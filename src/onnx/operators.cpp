@@ -28,10 +28,10 @@ std::vector<const Operator*> all_operators() {
   std::vector<const Operator*> out;
   for (const auto family :
        {attention_operators(), control_operators(), feature_operators(), index_operators(),
-        math_operators(), microsoft_operators(), norm_operators(), product_operators(),
-        quantized_operators(), random_operators(), recurrent_operators(), reduce_operators(),
-        region_operators(), resize_operators(), shape_operators(), signal_operators(),
-        training_operators(), window_operators()})
+        linear_operators(), math_operators(), microsoft_operators(), norm_operators(),
+        product_operators(), quantized_operators(), random_operators(), recurrent_operators(),
+        reduce_operators(), region_operators(), resize_operators(), shape_operators(),
+        signal_operators(), training_operators(), tree_operators(), window_operators()})
     for (const Operator& row : family) out.push_back(&row);
   return out;
 }

@@ -36,6 +36,7 @@ std::span<const Operator> attention_operators();
 std::span<const Operator> control_operators();
 std::span<const Operator> feature_operators();
 std::span<const Operator> index_operators();
+std::span<const Operator> linear_operators();
 std::span<const Operator> math_operators();
 std::span<const Operator> microsoft_operators();
 std::span<const Operator> norm_operators();
@@ -49,6 +50,7 @@ std::span<const Operator> resize_operators();
 std::span<const Operator> shape_operators();
 std::span<const Operator> signal_operators();
 std::span<const Operator> training_operators();
+std::span<const Operator> tree_operators();
 std::span<const Operator> window_operators();
 
 // ---- what several families need

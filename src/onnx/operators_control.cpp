@@ -1,7 +1,10 @@
 // Control flow, sequences, optionals. What decides a branch or ends a loop is read by the host.
 #include <algorithm>
 
+#include <tuff/scan.h>
+
 #include "base/check.h"
+#include "onnx/check.h"
 #include "onnx/operators.h"
 
 namespace tuff::onnx {
@@ -77,18 +80,82 @@ Outputs loop(const Node& node) {
   return out;
 }
 
-// States, then sequences of which the body gets a slice at each step.
+// What a Scan's attributes say: states, then sequences of which the body gets a slice at each step.
+struct Scan {
+  const io::onnx::Graph& body;
+  size_t sequences, states, kept;
+  std::vector<int64_t> in_axes, in_ways, out_axes, out_ways;
+
+  explicit Scan(const Node& node)
+      : body(node.graph("body")),
+        sequences(size_t(node.integer("num_scan_inputs"))),
+        states(states_before(node.count(), sequences)),
+        kept(outputs_behind(body, states)),
+        in_axes(node.integers("scan_input_axes", std::vector<int64_t>(sequences, 0))),
+        in_ways(node.integers("scan_input_directions", std::vector<int64_t>(sequences, 0))),
+        out_axes(node.integers("scan_output_axes", std::vector<int64_t>(kept, 0))),
+        out_ways(node.integers("scan_output_directions", std::vector<int64_t>(kept, 0))) {}
+  // All of it from the first row on, or all from the last one.
+  bool has_one_way() const {
+    const auto same = [&](int64_t way) { return (way != 0) == (in_ways.at(0) != 0); };
+    return std::ranges::all_of(in_ways, same) && std::ranges::all_of(out_ways, same);
+  }
+};
+
+// Whether each step may draw numbers of its own, as also the model's functions may.
+bool may_draw(const io::onnx::Graph& graph) {
+  return std::ranges::any_of(graph.nodes, [](const io::onnx::Node& n) {
+    const bool draws = n.op_type.starts_with("Random") || n.op_type == "Bernoulli" ||
+                       n.op_type == "Multinomial" || n.op_type == "Dropout";
+    return draws || !knows_operator(plain_domain(n.domain), n.op_type) ||
+           std::ranges::any_of(n.attributes, [](const io::onnx::Attribute& a) {
+             return std::ranges::any_of(a.graphs, [](const auto& g) { return may_draw(*g); });
+           });
+  });
+}
+
+constexpr int64_t kMostCopies = 16;  // of a step in the graph, where it can be a loop
+
+// As one loop of the graph, which many steps are: where states keep their shapes and a step reads
+// no contents. Absent where that is not so.
+std::optional<Outputs> as_loop(const Node& node, const Scan& s) {
+  Tensors initial, sequences;
+  for (size_t i = 0; i < node.count(); i++) {
+    const Value& v = node.value(i);
+    if (v.is_sequence() || v.is_narrow()) return std::nullopt;
+    const Tensor x = node.tensor(i);
+    if (i < s.states)
+      initial.push_back(x);
+    else
+      sequences.push_back(x.movedim(s.in_axes.at(i - s.states), 0));
+  }
+  const auto step = [&](const Tensors& states, const Tensors& rows) {
+    std::vector<Value> inputs(states.begin(), states.end());
+    inputs.insert(inputs.end(), rows.begin(), rows.end());
+    const std::vector<Value> out = node.run(s.body, std::move(inputs));
+    Scanned made;
+    for (size_t k = 0; k < out.size(); k++)
+      (k < s.states ? made.states : made.outputs).push_back(out[k].tensor(node.device()));
+    return made;
+  };
+  try {
+    const Scanned all = tuff::scan(step, initial, sequences, {.reverse = s.in_ways.at(0) != 0});
+    Outputs out(all.states.begin(), all.states.end());
+    for (size_t k = 0; k < s.kept; k++)
+      out.emplace_back(all.outputs[k].movedim(0, s.out_axes.at(k)));
+    return out;
+  } catch (const Error&) {
+    return std::nullopt;  // step by step it works, or says why it does not
+  }
+}
+
 Outputs scan(const Node& node) {
-  const io::onnx::Graph& body = node.graph("body");
-  const auto sequences = size_t(node.integer("num_scan_inputs"));
-  const size_t states = states_before(node.count(), sequences),
-               kept = outputs_behind(body, states);
-  const auto in_axes = node.integers("scan_input_axes", std::vector<int64_t>(sequences, 0)),
-             in_ways = node.integers("scan_input_directions", std::vector<int64_t>(sequences, 0)),
-             out_axes = node.integers("scan_output_axes", std::vector<int64_t>(kept, 0)),
-             out_ways = node.integers("scan_output_directions", std::vector<int64_t>(kept, 0));
+  const Scan s(node);
+  const auto& [body, sequences, states, kept, in_axes, in_ways, out_axes, out_ways] = s;
   std::vector<Value> carried(node.values().begin(), node.values().begin() + ptrdiff_t(states));
   const int64_t count = node.tensor(states).size(in_axes.at(0));
+  if (count > kMostCopies && states > 0 && s.has_one_way() && !may_draw(body))
+    if (auto made = as_loop(node, s)) return std::move(*made);
   std::vector<std::vector<Value>> steps(kept);
   for (int64_t i = 0; i < count; i++) {
     std::vector<Value> inputs = carried;

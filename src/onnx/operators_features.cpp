@@ -1,14 +1,14 @@
 // Features of classic models (ai.onnx.ml), and counts of n-grams.
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "base/check.h"
 #include "onnx/operators.h"
+#include "onnx/scores.h"
 
 namespace tuff::onnx {
 namespace {
-
-constexpr const char* kMl = "ai.onnx.ml";
 
 // Of the last axis; a vector is a row.
 Outputs array_features(const Node& node) {
@@ -19,6 +19,143 @@ Outputs array_features(const Node& node) {
 Outputs binarize(const Node& node) {
   const Tensor x = node.tensor(0);
   return {(x > node.number("threshold", 0)).cast(x.dtype())};
+}
+
+// A number for all features, or one for each: ShapeError for another count.
+Tensor of_features(const Node& node, const char* name, double otherwise, const Tensor& x) {
+  std::vector<double> all = node.numbers(name, {otherwise});
+  if (all.empty()) all = {otherwise};
+  const Size width = x.dim() == 0 ? Size(1) : x.size(-1);
+  if (all.size() != 1 && !(Size(int64_t(all.size())) == width))
+    fail<ShapeError>("the attribute {} has {} numbers for {} features", name, all.size(),
+                     width.str());
+  return Tensor::from(std::vector<float>(all.begin(), all.end()), {int64_t(all.size())},
+                      {.device = node.device()})
+      .cast(x.dtype());
+}
+
+Outputs scale(const Node& node) {
+  const Tensor x = as_floats(node.tensor(0));
+  return {((x - of_features(node, "offset", 0, x)) * of_features(node, "scale", 1, x))
+              .cast(DType::F32)};
+}
+
+Outputs normalize(const Node& node) {
+  const Tensor x = as_floats(node.tensor(0));
+  const std::string norm = node.text("norm", "MAX");
+  Tensor length;
+  if (norm == "MAX")
+    length = x.max({-1}, true);
+  else if (norm == "L1")
+    length = x.abs().sum({-1}, true);
+  else if (norm == "L2")
+    length = x.square().sum({-1}, true).sqrt();
+  else
+    fail<InvalidArgument>("norm is '{}': one of MAX, L1 and L2 is wanted", norm);
+  return {Tensor::where(length == 0, x, x / length).cast(DType::F32)};
+}
+
+Outputs impute(const Node& node) {
+  const Tensor x = node.tensor(0);
+  if (!is_float(x.dtype())) {
+    const std::vector<int64_t> values = node.integers("imputed_value_int64s");
+    if (values.empty() || (values.size() != 1 && !(Size(int64_t(values.size())) == x.size(-1))))
+      fail<ShapeError>("imputed_value_int64s has {} numbers for {}", values.size(),
+                       shape_text(x.sizes()));
+    const Tensor given = Tensor::from(values, {int64_t(values.size())}, {.device = node.device()});
+    return {Tensor::where(x == node.integer("replaced_value_int64", 0), given.cast(x.dtype()), x)};
+  }
+  if (node.numbers("imputed_value_floats").empty())
+    fail<InvalidArgument>("imputed_value_floats has no numbers");
+  const double replaced = node.number("replaced_value_float", 0);
+  const Tensor missing = std::isnan(replaced) ? x.isnan() : x == replaced;
+  return {Tensor::where(missing, of_features(node, "imputed_value_floats", 0, x), x)};
+}
+
+// Each input cut, or filled with zeros, to as many columns as the attribute says.
+Outputs vectorize_features(const Node& node) {
+  const std::vector<int64_t> widths = node.integers("inputdimensions");
+  std::vector<Tensor> parts;
+  for (size_t i = 0; i < node.count(); i++) {
+    Tensor x = as_floats(node.tensor(i));
+    if (x.dim() == 1) x = x.unsqueeze(0);
+    if (x.dim() != 2) fail<ShapeError>("input {} of {} has not 2 axes", i, shape_text(x.sizes()));
+    const int64_t wanted = widths.at(i);
+    const auto width = int64_t(x.size(1));
+    if (wanted < 0) fail<InvalidArgument>("inputdimensions says {} of input {}", wanted, i);
+    parts.push_back(wanted < width ? x.narrow(1, 0, wanted) : x.pad({0, wanted - width}));
+  }
+  if (parts.empty()) fail<InvalidArgument>("no inputs are given");
+  return {Tensor::cat(parts, 1).cast(DType::F32)};
+}
+
+// ---- categories
+
+Outputs one_hot_categories(const Node& node) {
+  if (!node.texts("cats_strings").empty())
+    fail<Unsupported>("cats_strings has categories that are strings, which no tensor holds");
+  const std::vector<int64_t> categories = node.integers("cats_int64s");
+  if (categories.empty()) fail<InvalidArgument>("cats_int64s has no categories");
+  const Tensor table = Tensor::from(categories, {int64_t(categories.size())},
+                                    {.device = node.device()});
+  const Tensor y = (node.tensor(0).cast(DType::I64).unsqueeze(-1) == table).cast(DType::F32);
+  if (node.integer("zeros", 1) == 0 && !read(y.any({-1}).all()).ints.at(0))
+    fail<InvalidArgument>("an element is none of cats_int64s, and zeros is 0: nothing else may be "
+                          "given");
+  return {y};
+}
+
+// Keys or values of a LabelEncoder: an attribute of integers, one of floats, or a tensor.
+HostNumbers labels_of(const Node& node, const std::string& what) {
+  if (!node.texts(what + "s_strings").empty() || !node.texts("classes_strings").empty())
+    fail<Unsupported>("{}s are strings, which no tensor holds", what);
+  if (node.has(what + "s_tensor")) return node.constant(what + "s_tensor").numbers();
+  HostNumbers out;
+  if (node.has(what + "s_floats")) {
+    out.dtype = DType::F32, out.floats = node.numbers(what + "s_floats");
+  } else {
+    const std::vector<int64_t> all = node.integers(what + "s_int64s");
+    out.ints.assign(all.begin(), all.end());
+  }
+  out.shape = {out.count()};
+  return out;
+}
+
+Number default_label(const Node& node, const HostNumbers& values) {
+  if (node.has("default_tensor")) return node.constant("default_tensor").numbers().number(0);
+  if (values.is_float()) return node.number("default_float", -0.0);
+  return node.integer("default_int64", -1);
+}
+
+// Of equal keys the last one counts; NaN is equal to NaN.
+HostNumbers without_repeated(const HostNumbers& keys, const HostNumbers& of) {
+  std::map<std::pair<bool, double>, int64_t> floats;
+  std::map<int64_t, int64_t> integers;
+  for (int64_t i = 0; i < keys.count(); i++) {
+    if (!keys.is_float()) {
+      integers[int64_t(keys.ints[size_t(i)])] = i;
+      continue;
+    }
+    const double key = keys.floats[size_t(i)];
+    floats[std::isnan(key) ? std::pair(true, 0.0) : std::pair(false, key)] = i;
+  }
+  std::vector<int64_t> places;
+  for (const auto& [key, place] : floats) places.push_back(place);
+  for (const auto& [key, place] : integers) places.push_back(place);
+  return picked(of, places, {int64_t(places.size())});
+}
+
+Outputs encode_labels(const Node& node) {
+  const HostNumbers all = labels_of(node, "key"), of_all = labels_of(node, "value");
+  if (all.count() != of_all.count() || all.count() == 0)
+    fail<InvalidArgument>("{} keys and {} values", all.count(), of_all.count());
+  const Tensor x = node.tensor(0).unsqueeze(-1);
+  const Tensor keys = Value(without_repeated(all, all)).tensor(node.device()).cast(x.dtype()),
+               values = Value(without_repeated(all, of_all)).tensor(node.device());
+  Tensor equal = x == keys;
+  if (is_float(x.dtype())) equal = equal | (x.isnan() & keys.isnan());
+  const Tensor found = Tensor::where(equal, values, 0).sum({-1}).cast(values.dtype());
+  return {Tensor::where(equal.any({-1}), found, default_label(node, of_all))};
 }
 
 // ---- n-grams
@@ -111,8 +248,14 @@ Outputs ngram_counts(const Node& node) {
 }
 
 constexpr Operator kRows[] = {
-    {kMl, "ArrayFeatureExtractor", 1, kNewest, array_features},
-    {kMl, "Binarizer", 1, kNewest, binarize},
+    {kClassic, "ArrayFeatureExtractor", 1, kNewest, array_features},
+    {kClassic, "Binarizer", 1, kNewest, binarize},
+    {kClassic, "FeatureVectorizer", 1, kNewest, vectorize_features},
+    {kClassic, "Imputer", 1, kNewest, impute},
+    {kClassic, "LabelEncoder", 1, kNewest, encode_labels},
+    {kClassic, "Normalizer", 1, kNewest, normalize},
+    {kClassic, "OneHotEncoder", 1, kNewest, one_hot_categories},
+    {kClassic, "Scaler", 1, kNewest, scale},
     {"", "TfIdfVectorizer", 9, kNewest, ngram_counts},
 };
 

@@ -8,6 +8,7 @@
 #include "io/formats/onnx_write.h"
 #include "io/tensor_pieces.h"
 #include "ir/rule.h"
+#include "ir/walk.h"
 #include "onnx/exporter.h"
 #include "tensor/impl.h"
 
@@ -111,6 +112,16 @@ std::vector<Tensor> traced(const Jit::Function& function, const std::vector<Tens
   return out;
 }
 
+// Also in the steps of loops, which no walk comes into.
+void refuse_draws(std::span<const UOp> roots) {
+  for (const ir::Node* n : ir::toposort(roots)) {
+    if (n->op == Op::Threefry)
+      refuse(*n, "random numbers are drawn: use evaluation mode, give them as an input, realize() "
+                 "before what is to be a constant, or allow it (SaveOptions::draws, draws=True)");
+    if (n->op == Op::Loop) refuse_draws(n->get<ir::LoopArg>().body->next);
+  }
+}
+
 uint64_t size_bytes_of(const Weight& w) {
   return uint64_t(ir::element_count(w.shape)) * size_bytes(w.tensor.dtype());
 }
@@ -133,6 +144,11 @@ Translated translated(const Jit::Function& function, const std::vector<Tensor>& 
     if (p.tensor.defined()) known.push_back(p.tensor);
   Tensor::realize(known);
   const std::vector<Tensor> results = traced(function, places);
+  if (!options.draws) {
+    std::vector<UOp> roots;
+    for (const Tensor& t : results) roots.push_back(detail::uop(t));
+    refuse_draws(roots);
+  }
   const std::vector<std::string> output_names =
       names_of("output", "y", results.size(), options.output_names);
   Exporter e;

@@ -37,12 +37,25 @@ constexpr const char* kInts[] = {
     "sampling_ratio", "spatial_scale", "onesided", "batch_dims", "block_size", "saturate",
     "num_heads", "kv_num_heads", "q_num_heads", "is_causal", "do_rotary", "K", "N", "bits",
     "qk_matmul_output_mode", "softmax_precision", "stash_type", "center_point_box",
-    "num_scan_inputs", "size", "inplace", "output_dtype", "offset", "min_gram_length"};
+    "num_scan_inputs", "size", "inplace", "output_dtype", "offset", "min_gram_length",
+    "aggregate_function", "post_transform", "n_targets", "n_supports", "targets", "zeros"};
 constexpr const char* kLists[] = {
     "axes", "perm", "kernel_shape", "strides", "pads", "dilations", "output_padding",
     "output_shape", "split", "starts", "ends", "shape", "scan_input_axes", "scan_output_axes",
     "scan_input_directions", "scan_output_directions", "int64_vocab", "pool_int64s",
-    "ngram_counts", "ngram_indexes", "value_ints", "normalized_shape", "repeats"};
+    "ngram_counts", "ngram_indexes", "value_ints", "normalized_shape", "repeats", "tree_roots",
+    "leaf_targetids", "nodes_treeids", "nodes_nodeids", "nodes_featureids", "nodes_truenodeids",
+    "nodes_falsenodeids", "nodes_trueleafs", "nodes_falseleafs", "class_ids", "class_nodeids",
+    "class_treeids", "target_ids", "target_nodeids", "target_treeids", "vectors_per_class",
+    "classlabels_int64s", "classlabels_ints", "cats_int64s", "keys_int64s", "values_int64s",
+    "inputdimensions", "imputed_value_int64s"};
+constexpr const char* kFloatLists[] = {
+    "nodes_values", "class_weights", "target_weights", "base_values", "coefficients",
+    "intercepts", "kernel_params", "support_vectors", "rho", "prob_a", "prob_b", "scale",
+    "offset", "weights", "imputed_value_floats", "activation_alpha"};
+constexpr const char* kTensors[] = {"value", "sparse_value", "leaf_weights", "nodes_splits",
+                                    "nodes_modes", "membership_values", "base_values_as_tensor",
+                                    "keys_tensor", "values_tensor", "default_tensor"};
 constexpr const char* kFloats[] = {
     "alpha", "beta", "gamma", "epsilon", "momentum", "lambd", "bias", "clip", "cubic_coeff_a",
     "extrapolation_value", "ratio", "spatial_scale", "low", "high", "mean", "scale", "threshold",
@@ -101,6 +114,7 @@ class Stranger {
     if (one_in(8)) return kExtremes[pick(std::size(kExtremes))];
     return pick(9) - 2;
   }
+  float some_float() { return one_in(4) ? NAN : one_in(4) ? 1e30f : float(pick(7)) / 2 - 1; }
   std::vector<int64_t> numbers() {
     std::vector<int64_t> out(size_t(pick(6)));
     for (int64_t& n : out) n = number();
@@ -128,19 +142,31 @@ class Stranger {
   }
 
   Attribute some_attribute(int depth) {
-    switch (pick(depth < 2 ? 9 : 7)) {
+    switch (pick(depth < 2 ? 11 : 9)) {
       case 0:
       case 1: return attribute(kInts[pick(std::size(kInts))], number());
       case 2:
       case 3: return attribute(kLists[pick(std::size(kLists))], numbers());
       case 4:
-        return attribute(kFloats[pick(std::size(kFloats))],
-                         one_in(4) ? NAN : one_in(4) ? 1e30f : float(pick(7)) / 2 - 1);
+        return attribute(kFloats[pick(std::size(kFloats))], some_float());
       case 5: return attribute(kTexts[pick(std::size(kTexts))], kWords[pick(std::size(kWords))]);
       case 6: {
         Attribute a;
-        a.name = one_in(2) ? "value" : "sparse_value", a.kind = Attribute::Kind::Tensor;
+        a.name = kTensors[pick(std::size(kTensors))], a.kind = Attribute::Kind::Tensor;
         a.tensors = {tensor("")};
+        return a;
+      }
+      case 7: {
+        Attribute a;
+        a.name = kFloatLists[pick(std::size(kFloatLists))], a.kind = Attribute::Kind::Floats;
+        for (int64_t i = pick(6); i > 0; i--) a.floats.push_back(some_float());
+        return a;
+      }
+      case 8: {
+        constexpr const char* kModes[] = {"BRANCH_LEQ", "BRANCH_GT", "LEAF", "BRANCH_EQ", "XX"};
+        Attribute a;
+        a.name = "nodes_modes", a.kind = Attribute::Kind::Strings;
+        for (int64_t i = pick(6); i > 0; i--) a.strings.push_back(kModes[pick(5)]);
         return a;
       }
       default: {

@@ -2,8 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <tuff/jit.h>
+#include "ir/walk.h"
 #include "onnx/models.h"
+#include "tensor/impl.h"
 
 namespace tuff::onnx::test {
 namespace {
@@ -133,6 +137,49 @@ TEST(OnnxImporter, LoopsCarryValuesAndKeepThoseOfEachStep) {
   EXPECT_THAT(floats(out.at("last")), ElementsAre(4, 40));
   EXPECT_THAT(shape(out.at("all")), ElementsAre(3, 2));
   EXPECT_THAT(floats(out.at("all")), ElementsAre(2, 20, 3, 30, 4, 40));
+}
+
+// A Scan whose step is these nodes of the state s and a row r, which make t and kept.
+NamedValues scanned(std::vector<io::onnx::Node> nodes, const Tensor& state, const Tensor& rows) {
+  io::onnx::Graph body;
+  body.inputs = {any_info("s"), any_info("r")};
+  body.nodes = std::move(nodes);
+  body.outputs = {any_info("t"), any_info("kept")};
+  io::onnx::Model m =
+      model({node("Scan", {"x", "rows"}, {"last", "all"},
+                  {attribute("body", body), attribute("num_scan_inputs", int64_t{1})})},
+            {"x", "rows"}, {"last", "all"});
+  return Importer(std::move(m)).run({{"x", state}, {"rows", rows}});
+}
+
+bool has_loop(const Value& v) {
+  const auto nodes = ir::toposort(detail::uop(v.tensor("")));
+  return std::ranges::any_of(nodes, [](const ir::Node* n) { return n->op == ir::Op::Loop; });
+}
+
+TEST(OnnxImporter, ManyStepsOfAScanAreOneLoop) {
+  const std::vector<io::onnx::Node> sum{node("Add", {"s", "r"}, {"t"}),
+                                        node("Mul", {"s", "r"}, {"kept"})};
+  const Tensor rows = counting({40, 1}), state = Tensor::zeros({1});
+  const NamedValues many = scanned(sum, state, rows);
+  EXPECT_TRUE(has_loop(many.at("last")));
+  EXPECT_THAT(floats(many.at("last")), ElementsAre(780));
+  EXPECT_EQ(floats(many.at("all"))[39], 741 * 39);
+  EXPECT_FALSE(has_loop(scanned(sum, state, rows.narrow(0, 0, 4)).at("last")));
+}
+
+TEST(OnnxImporter, ScansThatGrowOrDrawGoStepByStep) {
+  const Tensor rows = counting({40, 1}), state = Tensor::zeros({1});
+  const NamedValues grown =
+      scanned({node("Concat", {"s", "r"}, {"t"}, {attribute("axis", int64_t{0})}),
+               node("Identity", {"r"}, {"kept"})},
+              state, rows);
+  EXPECT_THAT(shape(grown.at("last")), ElementsAre(41));
+  const NamedValues drawn =
+      scanned({node("RandomUniformLike", {"r"}, {"kept"}), node("Add", {"s", "kept"}, {"t"})},
+              state, rows);
+  const std::vector<float> numbers = floats(drawn.at("all"));
+  EXPECT_NE(numbers[0], numbers[1]);
 }
 
 TEST(OnnxImporter, FunctionsOfTheModelGetTheirAttributes) {

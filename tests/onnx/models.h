@@ -25,6 +25,24 @@ inline io::onnx::Attribute attribute(std::string name, const char* value) {
   a.name = std::move(name), a.kind = io::onnx::Attribute::Kind::String, a.strings = {value};
   return a;
 }
+inline io::onnx::Attribute attribute(std::string name, std::vector<std::string> values) {
+  io::onnx::Attribute a;
+  a.name = std::move(name), a.kind = io::onnx::Attribute::Kind::Strings;
+  a.strings = std::move(values);
+  return a;
+}
+inline io::onnx::Attribute attribute(std::string name, std::vector<float> values) {
+  io::onnx::Attribute a;
+  a.name = std::move(name), a.kind = io::onnx::Attribute::Kind::Floats;
+  a.floats = std::move(values);
+  return a;
+}
+inline io::onnx::Attribute attribute(std::string name, io::onnx::TensorData data) {
+  io::onnx::Attribute a;
+  a.name = std::move(name), a.kind = io::onnx::Attribute::Kind::Tensor;
+  a.tensors = {std::move(data)};
+  return a;
+}
 inline io::onnx::Attribute attribute(std::string name, io::onnx::Graph graph) {
   io::onnx::Attribute a;
   a.name = std::move(name), a.kind = io::onnx::Attribute::Kind::Graph;

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <tuff/nn.h>
 #include <tuff/onnx.h>
+#include <tuff/recurrent.h>
+#include <tuff/scan.h>
 
 #include <cmath>
 #include <filesystem>
@@ -104,6 +106,14 @@ const Case kFloats[] = {
     {"exp2", [](const Tensor& x) { return x.exp2(); }},
     {"log", [](const Tensor& x) { return (x.square() + 0.5).log(); }},
     {"log2", [](const Tensor& x) { return (x.square() + 0.5).log2(); }},
+    {"pow", [](const Tensor& x) { return x.abs().pow(1.7); }},
+    {"pow of tensors", [](const Tensor& x) { return x.abs().pow(x - 1) + x.pow(x.round()); }},
+    {"power of a number", [](const Tensor& x) { return Tensor::pow(2.5, x); }},
+    {"fmod", [](const Tensor& x) { return x.fmod(0.7); }},
+    {"remainder", [](const Tensor& x) { return x.remainder(x.flip({1})); }},
+    {"floor_divide", [](const Tensor& x) { return x.floor_divide(-0.7); }},
+    {"atan2", [](const Tensor& x) { return x.atan2(x.flip({1})); }},
+    {"copysign", [](const Tensor& x) { return x.copysign(-x.trunc()); }},
     {"sin", [](const Tensor& x) { return x.sin(); }},
     {"cos", [](const Tensor& x) { return x.cos(); }},
     {"trunc", [](const Tensor& x) { return x.trunc(); }},
@@ -370,6 +380,103 @@ TEST_F(OnnxSave, InputsOutputsAndWhatIsBoth) {
       {.input_names = {"a", "b"}, .output_names = {"c", "d", "e", "f"}});
 }
 
+// ---- orders, parts and loops
+
+TEST_F(OnnxSave, PartsAreJoinedByConcat) {
+  const auto f = [](const std::vector<Tensor>& in) {
+    const Tensor all = Tensor::cat({in[0], in[1], in[0] * 2}, 1);
+    return std::vector<Tensor>{all, Tensor::stack({all, all.flip({1})}, -1)};
+  };
+  round_trip(f, {values({2, 3}), values({2, 4}, 2)},
+             {.dynamic = {{0, 0, "n", 1, 9}, {1, 0, "n", 1, 9}, {1, 1, "m", 1, 9}}},
+             {values({5, 3}, 3), values({5, 1}, 4)});
+  EXPECT_THAT(ops(), Contains("Concat"));
+  EXPECT_THAT(ops(), Not(Contains("Where")));
+}
+
+TEST_F(OnnxSave, OrdersAreTopK) {
+  const auto both = [](const std::pair<Tensor, Tensor>& p) {
+    return std::vector<Tensor>{p.first, p.second};
+  };
+  const Tensor floats = (values({2, 3, 40}) * 2).round();  // some are equal
+  for (const Tensor& x : {floats, values({2, 300}), values({3, 9}, 1, DType::U8)}) {
+    round_trip([&](const auto& in) { return both(in[0].sort(-1, true)); }, {x});
+    EXPECT_THAT(ops(), Contains("TopK"));
+    round_trip([&](const auto& in) { return both(in[0].topk(3, -1, false)); }, {x});
+    EXPECT_THAT(ops(), Contains("TopK"));
+  }
+  round_trip([](const auto& in) { return std::vector<Tensor>{in[0].argsort(1)}; }, {floats});
+  round_trip([](const auto& in) { return std::vector<Tensor>{in[0].quantile(0.3, 2)}; }, {floats});
+}
+
+TEST_F(OnnxSave, ExtremesAndRunningSumsHaveTheirNames) {
+  const auto f = [](const std::vector<Tensor>& in) {
+    const Tensor& x = in[0];
+    return std::vector<Tensor>{x.argmax(1), x.argmin(0, true), x.argmax(), x.cumsum(1),
+                               x.cumsum(2) * 2};
+  };
+  for (const DType t : {DType::F32, DType::I32}) {
+    round_trip(f, {values({2, 30, 3}, 1, t)});
+    EXPECT_THAT(ops(), Contains("ArgMax"));
+    EXPECT_THAT(ops(), Contains("ArgMin"));
+    EXPECT_THAT(ops(), Contains("CumSum"));
+    EXPECT_THAT(ops(), Not(Contains("ReduceMax")));
+  }
+  of_one([](const Tensor& x) { return x.argmax(-1).cast(DType::F32) + x.cumsum(1).sum({1}); },
+         {3, 5});
+}
+
+TEST_F(OnnxSave, LayersOverSequencesAreThemselves) {
+  const Tensor x = values({5, 2, 3}), h = values({4, 2, 6}, 2), c = values({4, 2, 6}, 3);
+  const nn::RecurrentOptions deep{.num_layers = 2, .bidirectional = true};
+  const nn::LSTM lstm(3, 6, deep);
+  round_trip(
+      [&](const auto& in) {
+        const auto [y, hn, cn] = lstm(in[0], in[1], in[2]);
+        return std::vector<Tensor>{y, hn, cn};
+      },
+      {x, h, c});
+  EXPECT_THAT(ops(), Contains("LSTM"));
+  EXPECT_THAT(ops(), Not(Contains("MatMul")));
+  const nn::GRU gru(3, 6, {.batch_first = true});
+  round_trip([&](const auto& in) { return std::vector<Tensor>{gru(in[0]).first}; }, {x});
+  EXPECT_THAT(ops(), Contains("GRU"));
+  for (const char* how : {"tanh", "relu"}) {
+    const nn::RNN rnn(3, 6, {.bias = false}, how);
+    round_trip([&](const auto& in) { return std::vector<Tensor>{rnn(in[0]).first}; }, {x});
+    EXPECT_THAT(ops(), Contains("RNN"));
+  }
+}
+
+TEST_F(OnnxSave, OtherLoopsAreScans) {
+  const nn::GRU gru(3, 6);
+  const Tensor x = values({5, 2, 3}), lengths = Tensor::from(std::vector<int64_t>{2, 5}, {2});
+  round_trip(
+      [&](const auto& in) {
+        const auto [y, h] = gru(in[0], {}, lengths);
+        return std::vector<Tensor>{y, h};
+      },
+      {x});
+  EXPECT_THAT(ops(), Contains("Scan"));
+  for (const bool reverse : {false, true}) {
+    const auto f = [&](const std::vector<Tensor>& in) {
+      const auto step = [](const Tensors& states, const Tensors& rows) {
+        // A loop in a loop's body.
+        const Tensor inner =
+            scan([](const Tensors& s, const Tensors& r) { return Scanned{{s[0] + r[0]}, {}}; },
+                 {states[0][0]}, {rows[0]})
+                .states[0];
+        const Tensor next = states[0] * 0.5 + inner;
+        return Scanned{{next, states[1] + 1}, {states[0] + rows[0] * states[1]}};
+      };
+      const Scanned all = scan(step, {in[1], Tensor::ones({1})}, {in[0]}, {.reverse = reverse});
+      return std::vector<Tensor>{all.outputs[0], all.states[0], all.states[1]};
+    };
+    round_trip(f, {x, values({2, 3}, 2)});
+    EXPECT_THAT(ops(), Contains("Scan"));
+  }
+}
+
 // ---- what is refused
 
 template <class E>
@@ -389,6 +496,14 @@ TEST_F(OnnxSave, RefusesWhatNoModelHolds) {
   };
   refused(of([](const Tensor& t) { return t + t.rand_like(); }),
           "random numbers are drawn: use evaluation mode");
+  const auto looped = [](const Tensor& t) {
+    const auto step = [](const Tensors& s, const Tensors&) {
+      return Scanned{{s[0].dropout(0.5)}, {}};
+    };
+    const TrainingMode training(true);
+    return scan(step, {t}, {}, {.steps = 3}).states[0];
+  };
+  refused(of(looped), "random numbers are drawn");
   refused(of([](const Tensor& t) { return t.bitcast(DType::I32); }), "'bitcast' of int32 (2, 3)");
   Tensor state = Tensor::zeros({2, 3}).realize();
   refused(of([&](const Tensor& t) {

@@ -118,6 +118,15 @@ class Names(unittest.TestCase):
                 getattr(layer, name)
             self.assertLessEqual({*layer._parameters, *layer._buffers, *layer._modules}, annotated)
 
+    def test_states_may_be_rows_of_a_tensor(self):
+        x, both = tuff.rand(3, 5, 4), tuff.rand(2, 1, 5, 4)
+        layer = nn.LSTM(4, 4)
+        self.assertEqual(layer(x, both)[0].tolist(), layer(x, (both[0], both[1]))[0].tolist())
+        cell = nn.LSTMCell(4, 4)
+        self.assertEqual(cell(x[0], both[:, 0])[0].tolist(), cell(x[0], (both[0, 0], both[1, 0]))[0].tolist())
+        self.assertRaisesRegex(tuff.ShapeError, "a state is", layer, x, x[:2])
+        self.assertRaises(TypeError, layer, x, x)
+
 
 class Modes(unittest.TestCase):
     def test_stay_against_the_threads(self):

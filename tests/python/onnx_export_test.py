@@ -215,9 +215,49 @@ class Functions(ExportTest):
                   lambda x: x.pad((1, 2, 0, 1), value=0.5), lambda x: x.flip((1, 2)),
                   lambda x: tuff.einsum("bij,bkj->ikb", [x, x + 1]), lambda x: x.matmul(x.transpose(1, 2)),
                   lambda x: x[:, tuff.tensor([3, -1, 0])], lambda x: x.trunc(), lambda x: x.sin() + x.cos(),
+                  lambda x: x.abs() ** 1.7, lambda x: x.pow(x.round()), lambda x: 2.5 ** x, lambda x: x % 0.7,
+                  lambda x: x // -0.7, lambda x: x.fmod(x.flip(1)), lambda x: x.atan2(x.flip(1)),
+                  lambda x: tuff.cat([x, x.flip(1)], 2), lambda x: tuff.stack([x, x * 2], 1),
                   lambda x: x.exp2() + (x * x + 1).log2(), lambda x: (x > 0).any(1), lambda x: x.layernorm((5,))):
             tuff.onnx.export(f, x, self.path, dynamic={"x": {0: "n"}})
             self.check(f, (x,), (self.floats(2, 4, 5),))
+
+    def test_orders(self):
+        for x in (self.floats(2, 3, 40).round(), self.floats(2, 300), self.integers(9, 3, 12)):
+            for f in (lambda x: x.sort(), lambda x: x.topk(3), lambda x: x.topk(3, 1, False),
+                      lambda x: x.argsort(0, True), lambda x: x.kthvalue(2, 0), lambda x: x.median()):
+                tuff.onnx.export(f, x, self.path)
+                self.check(f, (x,))
+                self.assertEqual(self.operators()["TopK"], 1)
+
+    def test_sequences(self):
+        x = self.floats(6, 2, 5)
+        for cls in (nn.RNN, nn.GRU, nn.LSTM):
+            layer = cls(5, 8, num_layers=2, bidirectional=True).eval()
+
+            def flat(x):
+                y, states = layer(x)
+                return [y, *states] if isinstance(states, tuple) else [y, states]
+            tuff.onnx.export(layer, x, self.path)
+            self.check(flat, (x,))
+            self.assertEqual(self.operators()[cls.__name__], 4)
+
+            def of_lengths(x):
+                return layer(x, lengths=[6, 3])[0]
+            tuff.onnx.export(of_lengths, x, self.path)
+            self.check(of_lengths, (x,))
+            self.assertEqual(self.operators()["Scan"], 4)
+
+    def test_loops(self):
+        def f(x, h):
+            step = lambda states, rows: ([states[0] * 0.5 + rows[0].tanh()], [states[0] * 2 + rows[0]])
+            ends, outputs = tuff.scan(step, [h], [x])
+            back = tuff.scan(step, [ends[0]], [outputs[0]], reverse=True)
+            return [*back[0], *back[1]]
+        given = self.floats(6, 2, 5), self.floats(2, 5)
+        tuff.onnx.export(f, given, self.path)
+        self.check(f, given)
+        self.assertEqual(self.operators()["Scan"], 2)
 
     def test_losses(self):
         def loss(logits, target):
@@ -237,6 +277,33 @@ class Functions(ExportTest):
                 self.check(f, (x,))
 
 
+class Draws(ExportTest):
+    def test_are_of_the_runtime(self):
+        def f(x):
+            return [x + tuff.rand(1000), tuff.rand(1000), tuff.randint(0, 9, 1000), tuff.randn(1000)]
+        x = tuff.zeros(1000)
+        tuff.onnx.export(f, x, self.path, draws=True)
+        programs = [lambda: [t.numpy() for t in tuff.onnx.load(self.path)(x=x).values()]]
+        if onnx:
+            onnx.checker.check_model(str(self.path), full_check=True)
+            session = onnxruntime.InferenceSession(str(self.path), providers=["CPUExecutionProvider"])
+            programs.append(lambda: session.run(None, {"x": x.numpy()}))
+        for run in programs:
+            a, b, whole, normal = run()
+            self.assertFalse(np.array_equal(a, b))
+            self.assertFalse(np.array_equal(a, run()[0]))
+            self.assertTrue((0 <= a).all() and (a < 1).all() and abs(a.mean() - 0.5) < 0.1)
+            self.assertEqual(set(whole.tolist()), set(range(9)))
+            self.assertTrue(abs(normal.mean()) < 0.2 and abs(normal.std() - 1) < 0.2)
+
+    def test_dropout_in_training_mode(self):
+        drop, x = nn.Dropout(0.25).train(), tuff.ones(1000)
+        tuff.onnx.export(drop, x, self.path, draws=True)
+        kept = tuff.onnx.load(self.path)({tuff.onnx.describe(self.path).inputs[0].name: x}).popitem()[1].numpy()
+        np.testing.assert_allclose(np.unique(kept), [0, 4 / 3], rtol=1e-6)
+        self.assertTrue(0.15 < (kept == 0).mean() < 0.35)
+
+
 class Refusals(ExportTest):
     def refused(self, error, text, *args, **kwargs):
         with self.assertRaisesRegex(error, text):
@@ -244,9 +311,8 @@ class Refusals(ExportTest):
         self.assertFalse(self.path.exists())
 
     def test_what_no_model_holds(self):
-        x, lstm = self.floats(2, 3), nn.LSTM(3, 4)
+        x = self.floats(2, 3)
         self.refused(tuff.Unsupported, "random numbers are drawn: use evaluation", lambda x: x + tuff.rand(2, 3), x)
-        self.refused(tuff.Unsupported, "loops over sequences", lambda x: lstm(x)[0], self.floats(9, 1, 3))
         self.refused(tuff.Unsupported, "bits", lambda x: x.bitcast(tuff.int32), x)
         self.refused(tuff.InvalidArgument, "stands for", lambda x: x * x.sum().item(), x)
         self.refused(tuff.InvalidArgument, "returned a dict", lambda x: {"y": x}, x)

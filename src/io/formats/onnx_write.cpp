@@ -150,6 +150,8 @@ Message value_info(const ValueInfo& v) {
   return m;
 }
 
+Message graph(const Graph& g, const std::function<bool(size_t)>& is_elsewhere);
+
 Message attribute(const Attribute& a) {
   Message m;
   m.name(1, a.name);
@@ -158,6 +160,9 @@ Message attribute(const Attribute& a) {
     case Attribute::Kind::Int: m.number(3, a.ints.at(0)); break;
     case Attribute::Kind::String: m.text(4, a.strings.at(0)); break;
     case Attribute::Kind::Tensor: m.message(5, tensor(a.tensors.at(0))); break;
+    case Attribute::Kind::Graph:
+      m.message(6, graph(*a.graphs.at(0), [](size_t) { return false; }));
+      break;
     case Attribute::Kind::Floats:
       for (const float f : a.floats) m.real(7, f);
       break;
