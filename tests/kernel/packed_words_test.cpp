@@ -85,11 +85,16 @@ LinearKernel lowered(const UOp& ast, const std::string& target,
   return lower(ast, tuff::testing::target_of(target), options);
 }
 
-void expect_same_sums(const UOp& ast, const LinearKernel& k, const std::string& what) {
-  Buffers expected = random_buffers(ast, 3);
+// Random numbers, and any bytes for the packed ones.
+Buffers any_buffers(const UOp& ast) {
+  Buffers out = random_buffers(ast, 3);
   std::mt19937 random(5);
-  for (std::byte& b : expected[1]) b = std::byte(random());
-  Buffers got = expected;
+  for (std::byte& b : out[1]) b = std::byte(random());
+  return out;
+}
+
+void expect_same_sums(const UOp& ast, const LinearKernel& k, const std::string& what) {
+  Buffers expected = any_buffers(ast), got = expected;
   run_ast(ast, expected);
   run_linear(k, got);
   for (size_t i = 0; i < expected[0].size(); i += 4) {
@@ -314,10 +319,7 @@ TEST(PackedRows, SumsAreTheSame) {
                 0)
           << name << '\n'
           << to_text(k);
-      Buffers expected = random_buffers(ast, 3);
-      std::mt19937 random(5);
-      for (std::byte& b : expected[1]) b = std::byte(random());
-      Buffers got = expected;
+      Buffers expected = any_buffers(ast), got = expected;
       run_linear(plain, expected);
       run_linear(k, got);
       EXPECT_EQ(expected[0], got[0]) << name << '\n' << to_text(k);
