@@ -40,6 +40,7 @@ constexpr Pass kPasses[] = {
     {"simplify-split", pass_simplify, false},
     {"lane-factors", pass_lane_factors, false},
     {"packed-words", pass_packed_words, false},
+    {"packed-rows", pass_packed_rows, false},
     {"kept-rows", pass_kept_rows, true},
     {"row-buffers", pass_row_buffers, false},
     {"reduces", pass_reduces, true},

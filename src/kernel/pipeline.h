@@ -63,6 +63,7 @@ void pass_row_factors(Lowering& l);  // what sums along a kept row have in commo
 void pass_one_sweep(Lowering& l);    // a maximum, and sums that need it, in one loop
 void pass_lane_factors(Lowering& l);  // what unrolled steps of a sum have in common leaves them
 void pass_packed_words(Lowering& l);  // bytes of packed numbers as the words they are read in
+void pass_packed_rows(Lowering& l);   // rows of them, copied into workgroup memory as they lie
 void pass_kept_rows(Lowering& l);     // a kept row for each lane
 void pass_row_buffers(Lowering& l);   // expensive values of a row, needed twice, computed once
 void pass_reduces(Lowering& l);       // Reduce -> registers, shared memory

@@ -3,6 +3,7 @@
 // are any, unlike those of expect_same.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <random>
 
@@ -11,6 +12,7 @@
 #include "kernel/analysis/ranges.h"
 #include "kernel/ast_builder.h"
 #include "kernel/ast_run.h"
+#include "kernel/opt/neighbours.h"
 #include "kernel/pipeline.h"
 #include "kernel/target_files.h"
 
@@ -18,6 +20,7 @@ namespace tuff::kernel::testing {
 namespace {
 
 using namespace ir;
+using namespace std::string_literals;
 
 constexpr int64_t kNumbers = 32;  // of a block
 
@@ -82,11 +85,16 @@ LinearKernel lowered(const UOp& ast, const std::string& target,
   return lower(ast, tuff::testing::target_of(target), options);
 }
 
-void expect_same_sums(const UOp& ast, const LinearKernel& k, const std::string& what) {
-  Buffers expected = random_buffers(ast, 3);
+// Random numbers, and any bytes for the packed ones.
+Buffers any_buffers(const UOp& ast) {
+  Buffers out = random_buffers(ast, 3);
   std::mt19937 random(5);
-  for (std::byte& b : expected[1]) b = std::byte(random());
-  Buffers got = expected;
+  for (std::byte& b : out[1]) b = std::byte(random());
+  return out;
+}
+
+void expect_same_sums(const UOp& ast, const LinearKernel& k, const std::string& what) {
+  Buffers expected = any_buffers(ast), got = expected;
   run_ast(ast, expected);
   run_linear(k, got);
   for (size_t i = 0; i < expected[0].size(); i += 4) {
@@ -123,7 +131,7 @@ TEST(PackedWords, SumsAreTheSame) {
         for (const bool minimum : {false, true}) {
           if (minimum && skipped < 2) continue;
           const UOp ast = blocks_ast({p, skipped, minimum});
-          for (const char* pass : {"", "lane-factors", "packed-words"}) {
+          for (const char* pass : {"", "lane-factors", "packed-words", "packed-rows"}) {
             std::vector<std::string> skipped_passes;
             if (*pass) skipped_passes = {pass};
             const LinearKernel k = lowered(ast, target, skipped_passes);
@@ -140,7 +148,7 @@ TEST(PackedWords, SumsAreTheSame) {
 // Offsets that nobody knows to be even are no words.
 TEST(PackedWords, AreAsWideAsBlocksAreAligned) {
   const auto kernel = [](int64_t skipped) {
-    return lowered(blocks_ast({Packing::Nibbles, skipped}), "amd-rdna3-igpu");
+    return lowered(blocks_ast({Packing::Nibbles, skipped}), "amd-rdna3-igpu", {"packed-rows"});
   };
   const LinearKernel halves = kernel(0), odd = kernel(1), words = kernel(2);
   EXPECT_EQ(loads_of(halves, DType::U8), 0) << to_text(halves);
@@ -274,6 +282,61 @@ TEST(LaneFactors, OtherSumsStayAsTheyAre) {
   LowerOptions without;
   without.skipped = {"lane-factors", "packed-words"};
   EXPECT_EQ(to_text(lower(packed, cpu)), to_text(lower(packed, cpu, without)));
+}
+
+// ---- rows in workgroup memory
+
+int64_t loads_from(const LinearKernel& k, Op memory, DType t) {
+  return std::ranges::count_if(k.ops, [&](const UOp& u) {
+    const Node* from = u->op == Op::Load ? accessed_memory(u.get()) : nullptr;
+    return from && from->op == memory && u->dtype == t;
+  });
+}
+
+// The same bits: whole rows and slabs of them, rows beside each other and apart, that begin within
+// a line and end with their buffer.
+TEST(PackedRows, SumsAreTheSame) {
+  struct Case {
+    Blocks blocks;
+    const char* opts;
+  };
+  const char *one = "local(0,2) unroll(1,4) group_reduce(1,32) group(0,0)",
+             *four = "upcast(0,4) local(0,2) unroll(1,8) group_reduce(1,32) group(0,0)";
+  for (const char* name : {"amd-rdna3-igpu", "nvidia-hopper", "lavapipe"}) {
+    const Target target = tuff::testing::target_of(name);
+    for (const Case& c : {Case{{Packing::Nibbles, 0, false, 16, 128}, four},
+                          Case{{Packing::Nibbles, 1, false, 16, 64}, four},
+                          Case{{Packing::Nibbles, 2, true, 8, 344}, four},
+                          Case{{Packing::Nibbles, 0, false, 8, 248}, one},
+                          Case{{Packing::Bytes, 0, false, 4, 264}, one},
+                          Case{{Packing::SixBits, 2, true, 16, 144}, four}}) {
+      const UOp ast = blocks_ast(c.blocks);
+      const std::vector<Opt> opts = parse_opts(c.opts);
+      const LinearKernel k = lower_with(ast, target, opts),
+                         plain = lower_with(ast, target, opts, std::array{"packed-rows"s});
+      EXPECT_GT(loads_from(k, Op::Shared, DType::U8) + loads_from(k, Op::Shared, DType::U16) +
+                    loads_from(k, Op::Shared, DType::I32),
+                0)
+          << name << '\n'
+          << to_text(k);
+      Buffers expected = any_buffers(ast), got = expected;
+      run_linear(plain, expected);
+      run_linear(k, got);
+      EXPECT_EQ(expected[0], got[0]) << name << '\n' << to_text(k);
+    }
+  }
+}
+
+// A vector that lanes walk in pieces is copied as well; what many vectors need is not.
+TEST(PackedRows, AreOfProductsWithFewVectors) {
+  const auto loads = [](const UOp& ast) {
+    const LinearKernel k = lowered(ast, "amd-rdna3-igpu");
+    return std::pair(loads_from(k, Op::Shared, DType::U16), loads_from(k, Op::Shared, DType::F32));
+  };
+  const auto [words, vector] = loads(packed_sum_ast(4096, 128));
+  EXPECT_GT(words, 0);
+  EXPECT_EQ(vector, 1);
+  EXPECT_EQ(loads(packed_sum_ast(4096, 128, 8)).first, 0);
 }
 
 }  // namespace

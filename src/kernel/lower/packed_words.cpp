@@ -49,10 +49,10 @@ bool is_byte_load(const Node* n) {
          n->src(0)->src_count == 2 && n->src(0)->src(0)->op == Op::Param;
 }
 
-class PackedWords {
+class BytesAsWords {
  public:
   // joins_halves: four bytes that begin at an even one are a word of two halves.
-  PackedWords(const Target& t, bool joins_halves)
+  BytesAsWords(const Target& t, bool joins_halves)
       : halves_(t.features.storage16 && t.features.i16), joins_halves_(joins_halves) {}
   // Whether two words were worked on as such.
   bool joins_fields() const { return joins_fields_; }
@@ -245,7 +245,7 @@ void pass_packed_words(Lowering& l) {
   if (!t.has_local || t.elements_together(1) == 1) return;
   // To join two halves takes as many instructions as to look at both of them.
   for (const bool joins_halves : {false, true}) {
-    PackedWords words(t, joins_halves);
+    BytesAsWords words(t, joins_halves);
     const UOp made =
         rebuild(l.ast, [&](const UOp& old, std::span<const UOp> src) { return words(old, src); });
     if (joins_halves || !words.joins_fields()) {
