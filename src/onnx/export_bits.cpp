@@ -1,6 +1,6 @@
-// Functions of floats whose kernels look at bits: signs of zeros, random numbers, powers, remainders
-// of divisions. What the last two were called with is near a test of a sign bit, a truncation or a
-// quotient, and they are built again for a proof.
+// Functions of floats whose kernels look at bits: signs of zeros, random numbers, powers,
+// remainders of divisions. What the last two were called with is near a test of a sign bit, a
+// truncation or a quotient, and they are built again for a proof.
 #include <algorithm>
 #include <cmath>
 #include <unordered_set>
@@ -141,7 +141,8 @@ std::optional<Exporter::Plan> division(Exporter& e, const UOp& u, const Candidat
     const Tensor a = wrapped(dividend, device), b = wrapped(divisor, device);
     const std::vector<UOp> both{dividend, divisor};
     const auto of = [&](auto make) {
-      return Exporter::Plan{both, [&e, make, t = u->dtype](Given from) { return make(e, from, t); }};
+      return Exporter::Plan{both,
+                            [&e, make, t = u->dtype](Given from) { return make(e, from, t); }};
     };
     if (e.is(a.fmod(b), u))
       return of([](Exporter& e, Given from, DType) { return remainder(e, from); });

@@ -31,8 +31,7 @@ Tensor numbers_of(const Node& node, const char* name, int64_t rows, const Size& 
 
 Outputs linear_regressor(const Node& node) {
   const Tensor x = rows_of(node);
-  const int64_t targets = node.integer("targets", 1);
-  if (targets < 1) fail<InvalidArgument>("{} targets", targets);
+  const int64_t targets = node.positive("targets", 1);
   Tensor y = x.matmul(numbers_of(node, "coefficients", targets, x.size(1), x.dtype()).T());
   if (node.has("intercepts")) y = y + numbers_of(node, "intercepts", 1, targets, x.dtype());
   return {transformed(y, transform_of(node)).cast(DType::F32)};
@@ -76,7 +75,9 @@ Tensor kernel_products(const Node& node, const Tensor& x, const Tensor& vectors)
 
 Outputs svm_regressor(const Node& node) {
   const Tensor x = rows_of(node);
-  const int64_t count = node.integer("n_supports", 0);
+  const int64_t count = node.has("n_supports") && node.integer("n_supports") != 0
+                            ? node.positive("n_supports")
+                            : 0;
   const Tensor rho = numbers_of(node, "rho", 1, 1, x.dtype());
   Tensor y;
   if (count > 0) {
@@ -103,6 +104,8 @@ struct Machines {
 Machines machines_of(const Node& node, const std::vector<int64_t>& per_class) {
   const std::vector<double> coefficients = node.numbers("coefficients");
   const auto classes = int64_t(per_class.size());
+  require_reckonable(double(classes) * double(classes) *
+                     double(classes + std::ssize(coefficients)));
   std::vector<int64_t> of_vector;  // the class of each
   for (int64_t c = 0; c < classes; c++) {
     if (per_class[size_t(c)] < 0 || per_class[size_t(c)] > int64_t(coefficients.size()))
@@ -153,8 +156,8 @@ Contest contest(const Node& node, const Tensor& x, const std::vector<int64_t>& p
 }
 
 // ---- probabilities of classes from those of pairs (Wu, Lin and Weng, "Probability estimates for
-// multi-class classification by pairwise coupling", 2004), by the iteration that runtimes make, of as
-// many steps at most and with their end
+// multi-class classification by pairwise coupling", 2004), by the iteration that runtimes make, of
+// as many steps at most and with their end
 
 constexpr int64_t kMostClasses = 64;  // each is a part of a step's graph
 

@@ -75,10 +75,9 @@ Taps taps_of(const Way& way, const Axis& a) {
   require_reckonable(std::ceil(2 * reach) * double(std::max<int64_t>(a.out, 1)));
   t.count = int64_t(std::ceil(2 * reach));
   for (int64_t i = 0; i < a.out; i++) {
-    const double x = place(way, a, i);
-    // Beyond both ends all places are the same.
-    const int64_t first =
-        whole(std::clamp(std::floor(x - reach), -2.0 * double(t.count), double(a.in))) + 1;
+    // Further out all taps are the same element.
+    const double x = std::clamp(place(way, a, i), -reach - 1, double(a.in) + reach);
+    const int64_t first = whole(std::floor(x - reach)) + 1;
     std::vector<double> w;
     for (int64_t k = first; k < first + t.count; k++)
       w.push_back(way.exclude_outside && inside(k) != k

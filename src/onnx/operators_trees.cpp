@@ -80,6 +80,7 @@ class Tables {
   Tensor is_member(const Tensor& x, const Tensor& nodes) const {
     size_t longest = 1;
     for (const auto& s : e_.sets) longest = std::max(longest, s.size());
+    require_reckonable(double(e_.sets.size()) * double(longest));
     std::vector<double> members;
     for (const auto& s : e_.sets) {
       members.insert(members.end(), s.begin(), s.end());
@@ -120,8 +121,6 @@ struct Votes {
   Tensor weight, there;
 };
 
-constexpr int64_t kMostWeights = int64_t{1} << 28;
-
 bool votes_are_single(const Ensemble& e) {
   std::vector<bool> has(size_t(e.count()));
   for (const Vote& v : e.votes) {
@@ -148,8 +147,7 @@ Votes single_votes(const Ensemble& e, const Tables& tables, const Tensor& leaf) 
 
 // Of leaves with several: a row of all targets.
 Votes rows_of_votes(const Ensemble& e, const Tables& tables, const Tensor& leaf, Aggregate how) {
-  if (e.count() > kMostWeights / e.targets)
-    fail<Unsupported>("{} tree nodes with weights of {} targets", e.count(), e.targets);
+  require_reckonable(double(e.count()) * double(e.targets));
   const auto cells = size_t(e.count() * e.targets);
   std::vector<double> weight(cells), there(cells);
   for (const Vote& v : e.votes) {

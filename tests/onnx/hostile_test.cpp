@@ -293,6 +293,13 @@ TEST(OnnxHostile, WhatCannotBeReckonedIsRefused) {
           23);
   refused("Attention", {counting({1, 2, 4, 24}), counting({2, 6, 24}), counting({2, 6, 30})}, {},
           23);
+  io::onnx::Model many = model({node("SVMClassifier", {"x"}, {"y", "p"},
+                           {attribute("vectors_per_class", std::vector<int64_t>(20000, 0)),
+                            attribute("classlabels_ints", std::vector<int64_t>{0, 1})})},
+                     {"x"}, {"y"});
+  many.graph.nodes[0].domain = "ai.onnx.ml";
+  many.opsets.emplace_back("ai.onnx.ml", 1);
+  EXPECT_THROW(Importer(many).run({{"x", x}}), Error);
   Attribute empty;
   empty.name = "value", empty.kind = Attribute::Kind::Tensor;
   empty.tensors = {constant("", ElementType::Float, {0}, std::vector<float>{})};

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/contains.h"
 #include "ir/kernel_floor.h"
 #include "kernel/analysis/access.h"
 

@@ -9,9 +9,9 @@
 
 namespace tuff::kernel {
 
-// Which source of the product is gathered; nullopt: the Reduce is no such sum. All sizes are known,
-// so many lanes of one vector at least fill twice along the sum, and a copy of what is gathered is
-// far smaller than the factor that it meets.
+// Which source of the product is gathered; nullopt: the Reduce is no such sum. All its sizes are
+// constants, it has steps for two vectors of so many lanes, and what is gathered is read again for
+// several outputs.
 std::optional<int> gathered_factor(const ir::Node* reduce, RangeDeps& deps, int64_t lanes);
 
 }  // namespace tuff::kernel
