@@ -1,6 +1,7 @@
 #include "ir/linear_form.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "ir/walk.h"
 
@@ -227,9 +228,18 @@ Interval interval(const LinearForm& f) {
 namespace {
 
 bool has_symbolic_size(const Node& n) { return n.op == Op::Range && !n.src(0)->is_const(); }
+// x // constant of what varies from call to call alone, as the extent of windows with a stride is.
+bool is_quotient_of_extents(const Node& n) {
+  if (n.op != Op::FloorDiv || !n.src(1)->is_const() || n.src(1)->const_int() <= 1) return false;
+  const std::vector<const Node*> below = toposort(n.src(0));
+  return std::none_of(below.begin(), below.end(), [](const Node* b) {
+    return b->op == Op::Range || b->op == Op::Special || b->op == Op::Load;
+  });
+}
 bool may_tighten(const LinearForm& f) {
   return std::any_of(f.terms.begin(), f.terms.end(), [](const auto& t) {
-    return t.first->op == Op::Mul || has_symbolic_size(*t.first);
+    return t.first->op == Op::Mul || has_symbolic_size(*t.first) ||
+           is_quotient_of_extents(*t.first);
   });
 }
 
@@ -257,11 +267,30 @@ std::optional<LinearForm> largest(const UOp& term) {
   return multiply(last, others);
 }
 
-// What f cannot exceed, with every positive term replaced by its largest value where one is known.
+// An upper bound of c * (x // d) with a divisor that is smaller by g = gcd(c, d):
+// x // (d/g) - (g-1) <= g * (x // d) <= x // (d/g).
+std::optional<LinearForm> with_smaller_divisor(const UOp& term, int64_t c) {
+  if (c == INT64_MIN || !is_quotient_of_extents(*term)) return std::nullopt;
+  const int64_t d = term->src(1)->const_int(), g = std::gcd(c, d);
+  LinearForm out;
+  if (g == 1 || !add_scaled(out, simplify(floordiv(term->src(0), d / g)), c / g))
+    return std::nullopt;
+  int64_t slack;
+  if (c < 0 && (__builtin_mul_overflow(-c / g, g - 1, &slack) ||
+                __builtin_add_overflow(out.constant, slack, &out.constant)))
+    return std::nullopt;
+  return out;
+}
+
+// What f cannot exceed, with every term replaced by its largest value where one is known.
 LinearForm upper_form(const LinearForm& f) {
   LinearForm out;
   out.constant = f.constant;
   for (const auto& [term, c] : f.terms) {
+    if (const auto top = with_smaller_divisor(term, c)) {
+      if (!add_scaled(out, *top, 1)) return f;
+      continue;
+    }
     std::optional<LinearForm> top;
     if (c > 0) top = largest(term);
     if (!(top ? add_scaled(out, *top, c) : add_term(out, term, c))) return f;
@@ -272,7 +301,7 @@ LinearForm upper_form(const LinearForm& f) {
 Wide upper_bound(const LinearForm& f) {
   Wide best = interval(f).hi;
   LinearForm g = f;
-  for (int round = 0; round < 3; round++) {
+  for (int round = 0; round < 4; round++) {
     LinearForm next = upper_form(g);
     if (same_terms(next, g)) break;
     g = std::move(next);
@@ -290,6 +319,13 @@ Interval tight_interval(const LinearForm& f) {
   LinearForm negative;
   if (add_scaled(negative, f, -1)) i.lo = std::max(i.lo, -upper_bound(negative));
   return i;
+}
+
+std::pair<int64_t, int64_t> tight_bounds(const UOp& x) {
+  const auto f = form_of(x);
+  if (!f) return {x->min, x->max};
+  const Interval i = tight_interval(*f);
+  return {int64_t(std::max<Wide>(i.lo, x->min)), int64_t(std::min<Wide>(i.hi, x->max))};
 }
 
 }  // namespace tuff::ir

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/symbolic.h"
+
 namespace tuff::ir {
 namespace {
 
@@ -34,11 +36,13 @@ const Shape& expanded(const Shape& s, const Shape& to) {
   return to;
 }
 
+int64_t least(const Dim& d) { return d.is_const() ? d.value() : tight_bounds(d.uop()).first; }
+
 Shape padded(const Shape& s, const Pairs& p) {
   require_rank("pad", s, p.size());
   Shape out;
   for (size_t i = 0; i < s.size(); i++) {
-    if (p[i].a.uop()->min < 0 || p[i].b.uop()->min < 0)
+    if (least(p[i].a) < 0 || least(p[i].b) < 0)
       fail<ShapeError>("pad: negative padding on axis {} of {}", i, to_string(s));
     out.push_back(s[i] + p[i].a + p[i].b);
   }
@@ -50,7 +54,7 @@ Shape shrunk(const char* what, const Shape& s, const Pairs& p) {
   Shape out;
   for (size_t i = 0; i < s.size(); i++) {
     const Dim size = p[i].b - p[i].a;
-    if (p[i].a.uop()->min < 0 || p[i].b.max() > s[i].max() || size.uop()->min < 0) {
+    if (least(p[i].a) < 0 || p[i].b.max() > s[i].max() || least(size) < 0) {
       fail<ShapeError>("{}: part {}..{} is not inside axis {} of {}", what, p[i].a.max(),
                        p[i].b.max(), i, to_string(s));
     }

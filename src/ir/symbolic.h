@@ -26,6 +26,9 @@ bool is_inside_given(const UOp& x, int64_t count, const UOp& condition);
 // An equal condition: conjuncts that divide, each simplified where the others hold.
 UOp simplify_conjunction(const UOp& condition);
 std::vector<UOp> conjuncts(const UOp& condition);
+// Bounds of an Index expression that also know what its own bounds do not: that a Range is below its
+// symbolic size, and how far a quotient of extents is from its dividend.
+std::pair<int64_t, int64_t> tight_bounds(const UOp& x);
 
 // x as a sum of terms coefficient*term plus a constant; terms are no Adds and no constants.
 struct LinearForm {

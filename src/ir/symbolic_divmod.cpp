@@ -223,20 +223,20 @@ std::optional<UOp> divided_term(const UOp& term, const std::vector<UOp>& divisor
   return product(std::move(rest));
 }
 
-// f = quotient*d + rest, by terms. `d` is one product with a coefficient.
+// f = quotient*d + rest, where the first term of d divides no term of the rest.
 std::optional<std::pair<LinearForm, LinearForm>> divide_terms(const LinearForm& f, const UOp& d) {
   const auto form = form_of(d);
-  if (!form || form->terms.size() != 1 || form->constant) return std::nullopt;
-  const std::vector<UOp> divisor = factors(form->terms[0].first);
+  if (!form || form->terms.empty()) return std::nullopt;
+  const std::vector<UOp> leading = factors(form->terms[0].first);
   const int64_t scale = form->terms[0].second;
-  std::pair<LinearForm, LinearForm> out;
-  out.second.constant = f.constant;
+  LinearForm quotient, rest = f;
   for (const auto& [t, a] : f.terms) {
-    const auto q = a % scale == 0 ? divided_term(t, divisor) : std::nullopt;
-    if (!(q ? add_scaled(out.first, *q, a / scale) : add_term(out.second, t, a)))
-      return std::nullopt;
+    const auto q = a % scale == 0 ? divided_term(t, leading) : std::nullopt;
+    if (q && !add_scaled(quotient, *q, a / scale)) return std::nullopt;
   }
-  return out;
+  const auto multiple = multiply(quotient, *form);
+  if (!multiple || !add_scaled(rest, *multiple, -1)) return std::nullopt;
+  return std::pair(std::move(quotient), std::move(rest));
 }
 
 // Multiples of a symbolic divisor d >= 1 leave the dividend; what stays is a remainder if it is
@@ -255,7 +255,8 @@ UOp symbolic_divmod(const UOp& u) {
   if (!add_scaled(below, d, -1)) return {};
   if (tight_interval(rest).lo >= 0 && tight_interval(below).hi < 0)
     return from_linear_form(div ? quotient : rest);
-  if (quotient.terms.empty() && quotient.constant == 0) return {};
+  const bool nothing_left = quotient.terms.empty() && quotient.constant == 0;
+  if (nothing_left || d->op == Op::Add) return {};  // by a sum it might go on for ever
   const UOp left = from_linear_form(rest);
   if (!div) return floormod(left, d);
   return add_scaled(quotient, floordiv(left, d), 1) ? from_linear_form(quotient) : UOp();

@@ -9,9 +9,9 @@
 
 namespace tuff::onnx {
 
-std::vector<int64_t> spatial(const Sizes& sizes) {
+Sizes spatial(const Sizes& sizes) {
   if (sizes.size() < 3) fail<ShapeError>("(n, c, ...) is wanted, not {}", shape_text(sizes));
-  return {sizes.begin() + 2, sizes.end()};
+  return Sizes(sizes.begin() + 2, sizes.end());
 }
 
 namespace {
@@ -25,6 +25,8 @@ void require_inside(const std::vector<int64_t>& numbers, const char* what, int64
       fail<InvalidArgument>("{} of windows hold {}: {} to {} is possible", what, n, least,
                             kMostWindow);
 }
+
+Size at_least_0(const Size& n) { return n.min() >= 0 || n > 0 ? n : Size(0); }
 
 }  // namespace
 
@@ -45,8 +47,8 @@ Windows windows_of(const Node& node, std::vector<int64_t> kernel, const Sizes& x
   for (size_t a = 0; a < n; a++) {
     w.pads.emplace_back(mode == "NOTSET" ? pads[a] : 0, mode == "NOTSET" ? pads[a + n] : 0);
     if (!mode.starts_with("SAME")) continue;
-    const int64_t in = x[a + 2], out = (in + w.strides[a] - 1) / w.strides[a];
-    const int64_t all = std::max<int64_t>(0, (out - 1) * w.strides[a] + w.reach(a) - in);
+    const Size in = x[a + 2], out = (in + w.strides[a] - 1) / w.strides[a];
+    const int64_t all = at_least_0((out - 1) * w.strides[a] + w.reach(a) - in);
     w.pads[a] = {all / 2, all - all / 2};
     if (mode == "SAME_LOWER") std::swap(w.pads[a].first, w.pads[a].second);
   }
@@ -85,16 +87,17 @@ Tensor conv_transpose(const Tensor& x, const Tensor& weight, const Windows& w, i
 
 // What is cut off (or, below 0, added) at both ends of each axis of the whole result.
 std::vector<std::pair<int64_t, int64_t>> cuts_of(const Node& node, const Windows& w,
-                                                 const std::vector<int64_t>& in) {
+                                                 const Sizes& in) {
   const std::vector<int64_t> more =
       node.integers("output_padding", std::vector<int64_t>(w.axes(), 0));
   const std::string mode = node.text("auto_pad", "NOTSET");
-  std::vector<int64_t> wanted = node.integers("output_shape");
+  const std::vector<int64_t> shape = node.integers("output_shape");
+  Sizes wanted(shape);
   if (more.size() != w.axes() || (!wanted.empty() && wanted.size() < w.axes()))
     fail<InvalidArgument>("output_padding and output_shape have {} and {} numbers for {} axes",
                           more.size(), wanted.size(), w.axes());
   require_inside(more, "output_padding", 0);
-  require_inside(wanted, "output_shape", 0);
+  require_inside(shape, "output_shape", 0);
   if (wanted.empty() && mode.starts_with("SAME"))
     for (size_t a = 0; a < w.axes(); a++) wanted.push_back(in[a] * w.strides[a]);
   std::vector<std::pair<int64_t, int64_t>> out;
@@ -103,9 +106,9 @@ std::vector<std::pair<int64_t, int64_t>> cuts_of(const Node& node, const Windows
       out.emplace_back(w.pads[a].first, w.pads[a].second - more[a]);
       continue;
     }
-    const int64_t extent = wanted[wanted.size() - w.axes() + a];
-    const int64_t whole = (in[a] - 1) * w.strides[a] + w.reach(a);
-    const int64_t all = std::max<int64_t>(0, whole + more[a] - extent);
+    const Size extent = wanted[wanted.size() - w.axes() + a];
+    const Size whole = (in[a] - 1) * w.strides[a] + w.reach(a);
+    const int64_t all = at_least_0(whole + more[a] - extent);
     const int64_t first = mode == "SAME_UPPER" ? all / 2 : all - all / 2;
     out.emplace_back(first, whole - extent - first);
   }
@@ -132,20 +135,22 @@ Outputs transposed_convolution(const Node& node) {
 // ---- pools
 
 // How many windows fit along an axis, and what is padded behind so that the last one does.
-std::pair<int64_t, int64_t> windows_along(const Windows& w, size_t a, int64_t in, bool ceil) {
+std::pair<Size, int64_t> windows_along(const Windows& w, size_t a, const Size& in, bool ceil) {
   const auto [before, behind] = w.pads[a];
-  const int64_t room = in + before + behind - w.reach(a);
-  if (room < 0)
+  const Size room = in + before + behind - w.reach(a);
+  if (room.min() < 0)
     fail<ShapeError>("a window of {} over {} elements", w.reach(a), in + before + behind);
-  int64_t count = (room + (ceil ? w.strides[a] - 1 : 0)) / w.strides[a] + 1;
-  if (ceil && (count - 1) * w.strides[a] >= in + before) count--;
-  return {count, std::max<int64_t>(behind, (count - 1) * w.strides[a] + w.reach(a) - in - before)};
+  Size count = (room + (ceil ? w.strides[a] - 1 : 0)) / w.strides[a] + 1;
+  if (ceil && (count - 1) * w.strides[a] >= in + before) count -= 1;
+  const Size hanging = (count - 1) * w.strides[a] + w.reach(a) - in - before;
+  return {count, std::max(behind, hanging.max())};
 }
 
 // (n, c, ...) as (n, c, windows..., kernel...).
 Tensor window_views(Tensor x, const Windows& w, bool ceil, Number outside) {
-  const std::vector<int64_t> in = spatial(x.sizes());
-  std::vector<int64_t> pads(2 * w.axes()), counts;
+  const Sizes in = spatial(x.sizes());
+  std::vector<int64_t> pads(2 * w.axes());
+  Sizes counts;
   for (size_t a = 0; a < w.axes(); a++) {
     const auto [count, behind] = windows_along(w, a, in[a], ceil);
     const size_t at = 2 * (w.axes() - 1 - a);
@@ -180,10 +185,11 @@ Number lowest(DType dtype) {
 // Each element's position among those of all axes; `by_columns`: the last axis is the slowest of
 // those behind (n, c).
 Tensor positions(const Tensor& x, bool by_columns) {
-  const std::vector<int64_t> in = spatial(x.sizes());
-  int64_t count = 1;
-  for (const int64_t n : in) count *= n;
-  const Tensor all = Tensor::arange(0, count, 1, {.dtype = DType::I64, .device = x.device()});
+  const Sizes in = spatial(x.sizes());
+  Size count = 1;
+  for (const Size& n : in) count *= n;
+  const Tensor all =
+      Tensor::arange(0, Number(count), 1, {.dtype = DType::I64, .device = x.device()});
   Sizes sizes{1, 1};
   if (!by_columns) {
     sizes.insert(sizes.end(), in.begin(), in.end());
@@ -224,23 +230,25 @@ Outputs max_pool(const Node& node) {
   return {out, largest_places(node, x, views, w, ceil)};
 }
 
-// How many elements that count each window has along an axis.
-Tensor counts_along(const Windows& w, size_t a, int64_t in, bool ceil, bool with_pads,
+// How many elements that count each window has along an axis, in the place of that axis of the
+// windows: taps below the end of what counts less those below its beginning.
+Tensor counts_along(const Windows& w, size_t a, const Size& in, bool ceil, bool with_pads,
                     const TensorOptions& options) {
   const auto [before, behind] = w.pads[a];
-  const int64_t from = with_pads ? 0 : before, to = in + before + (with_pads ? behind : 0);
-  std::vector<float> counts;
-  for (int64_t i = 0; i < windows_along(w, a, in, ceil).first; i++) {
-    int64_t n = 0;
-    for (int64_t k = 0; k < w.kernel[a]; k++) {
-      const int64_t at = i * w.strides[a] + k * w.dilations[a];
-      n += from <= at && at < to;
-    }
-    counts.push_back(float(n));
-  }
+  const int64_t stride = w.strides[a], dilation = w.dilations[a], from = with_pads ? 0 : before;
+  const Size to = in + before + (with_pads ? behind : 0);
+  const Tensor first =
+      Tensor::arange(0, Number(windows_along(w, a, in, ceil).first), 1,
+                     {.dtype = DType::I32, .device = options.device}) * stride;
+  const auto taps_below = [&](const Tensor& room) {
+    const Tensor taps = dilation == 1 ? room : (room + (dilation - 1)).floor_divide(dilation);
+    return taps.clamp(0, w.kernel[a]);
+  };
   Sizes sizes(w.axes(), 1);
-  sizes[a] = int64_t(counts.size());
-  return Tensor::from(counts, sizes, options);
+  sizes[a] = first.size(0);
+  return (taps_below(Number(to) - first) - taps_below(from - first))
+      .cast(options.dtype)
+      .reshape(sizes);
 }
 
 Outputs average_pool(const Node& node) {
@@ -250,7 +258,7 @@ Outputs average_pool(const Node& node) {
   const bool with_pads = node.integer("count_include_pad", 0) != 0;
   const Tensor wide = x.cast(accumulator(x.dtype()));
   const Tensor sums = window_views(wide, w, ceil, 0).sum(kernel_axes(w));
-  const std::vector<int64_t> in = spatial(x.sizes());
+  const Sizes in = spatial(x.sizes());
   bool padded = ceil;
   int64_t volume = 1;
   for (size_t a = 0; a < w.axes(); a++) {
@@ -298,7 +306,7 @@ Outputs global_lp(const Node& node) {
 Outputs max_unpool(const Node& node) {
   const Tensor x = node.tensor(0), places = node.tensor(1);
   const Windows w = windows_of(node, node.integers("kernel_shape"), x.sizes());
-  const std::vector<int64_t> in = spatial(x.sizes());
+  const Sizes in = spatial(x.sizes());
   Sizes inner{x.size(0), x.size(1)};
   for (size_t a = 0; a < w.axes(); a++)
     inner.push_back((in[a] - 1) * w.strides[a] + w.kernel[a] - w.pads[a].first - w.pads[a].second);

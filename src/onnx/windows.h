@@ -16,7 +16,7 @@ struct Windows {
 // Of the axes behind (n, c) of x.
 Windows windows_of(const Node& node, std::vector<int64_t> kernel, const Sizes& x);
 // The extents of the axes behind (n, c).
-std::vector<int64_t> spatial(const Sizes& sizes);
+Sizes spatial(const Sizes& sizes);
 
 Tensor conv(const Tensor& x, const Tensor& weight, const Tensor& bias, const Windows& w,
             int64_t groups);

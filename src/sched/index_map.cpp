@@ -53,7 +53,7 @@ void unflatten(UOp flat, const Shape& shape, size_t begin, size_t end, IndexTupl
 }
 
 // Axes are matched in groups with equal products from the left, so that only axes that really merge
-// or split see a division. Symbolic extents match their equals; else the rest is one group.
+// or split see a division.
 struct AxisGroup {
   size_t src_begin, src_end, dst_begin, dst_end;
 };
@@ -78,14 +78,12 @@ std::vector<AxisGroup> matching_groups(const Shape& src, const Shape& dst) {
       continue;
     }
     const size_t i0 = i, j0 = j;
-    int64_t a = 1, b = 1;
-    bool constant_extents = true;
+    Dim a = 1, b = 1;
     do {
-      const bool take_src = j >= dst.size() || (i < src.size() && a <= b);
-      const Dim& d = take_src ? src[i++] : dst[j++];
-      constant_extents = constant_extents && d.is_const();
-      (take_src ? a : b) *= d.max();
-    } while ((a != b || !constant_extents) && (i < src.size() || j < dst.size()));
+      const bool take_src = j >= dst.size() || (i < src.size() && a.max() <= b.max());
+      Dim& product = take_src ? a : b;
+      product = product * (take_src ? src[i++] : dst[j++]);
+    } while (!(a == b) && (i < src.size() || j < dst.size()));
     groups.push_back({i0, i, j0, j});
   }
   return groups;

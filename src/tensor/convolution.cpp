@@ -56,8 +56,8 @@ void require_operands(const char* what, const Tensor& x, const Tensor& weight, s
   if (x.dim() != int64_t(axes) + 2 || weight.dim() != int64_t(axes) + 2)
     fail<ShapeError>("{}: input {} and weight {} must have {} axes", what, text(x.sizes()),
                      text(weight.sizes()), axes + 2);
-  const Sizes own = x.sizes();
-  detail::require_numbers(what, Sizes(own.begin() + 1, own.end()));
+  detail::require_numbers(what, {x.size(1)});
+  detail::require_numbers(what, weight.sizes());
   detail::require_same_device(what, x, weight);
 }
 
@@ -123,9 +123,9 @@ Sizes grown(const Convolution& c, const Tensor& x, const Windows& w,
     if (more < 0 || more >= most)
       fail<InvalidArgument>("{}: output_padding {} must be below the stride {} or the dilation {}",
                             c.function, by(output_padding), by(w.stride), by(w.dilation));
-    const int64_t n = x.size(int64_t(i) + 2);
-    const int64_t extent = (n - 1) * w.stride[i] - 2 * padding[i] + w.reach(i) + more;
-    if (n < 1 || extent < 1)
+    const Size n = x.size(int64_t(i) + 2);
+    const Size extent = (n - 1) * w.stride[i] - 2 * padding[i] + w.reach(i) + more;
+    if (n.min() < 1 || extent.min() < 1)
       fail<ShapeError>("{}: nothing is left of {} with a {} kernel and padding {}", c.function,
                        text(x.sizes()), by(w.kernel), by(padding));
     out.push_back(extent);
@@ -212,9 +212,7 @@ Tensor TensorWindows::im2col(const PerAxis& kernel, const PerAxis& dilation,
   const Tensor& x = detail::self(this);
   if (x.dim() < 3)
     fail<ShapeError>("im2col: {} is not (batch, channels, ...)", text(x.sizes()));
-  const Sizes own = x.sizes();
-  detail::require_numbers("im2col", Sizes(own.begin() + 1, own.end()));
-  const size_t axes = own.size() - 2;
+  const size_t axes = size_t(x.dim()) - 2;
   const Windows w = detail::windows_from("im2col", kernel, stride, dilation, axes);
   const Sides sides = detail::symmetric(per_axis("im2col", "a padding", padding, axes));
   detail::require_sides("im2col", sides);

@@ -159,7 +159,9 @@ Tensor Tensor::square() const { return *this * *this; }
 // NaN stays, of a bound as well, and a bound that is met keeps the gradient, as in PyTorch.
 Tensor Tensor::clamp(std::optional<Number> low, std::optional<Number> high) const {
   if (!low && !high) fail<InvalidArgument>("clamp: neither bound given");
-  const auto is_nan = [](const std::optional<Number>& n) { return n && std::isnan(n->value()); };
+  const auto is_nan = [](const std::optional<Number>& n) {
+    return n && !n->varies() && std::isnan(n->value());
+  };
   if (is_nan(low) || is_nan(high)) return where(*this == *this, NAN, *this);
   Tensor out = *this;
   if (low) out = where(out < *low, *low, out);

@@ -183,7 +183,7 @@ namespace {
 
 // A step that leads out of the axis takes one element, however long it is.
 Tensor every(const Tensor& x, int64_t d, int64_t step) {
-  return detail::strided(x, d, std::min(step, std::max<int64_t>(x.size(d), 1)));
+  return detail::strided(x, d, std::min(step, std::max<int64_t>(x.size(d).max(), 1)));
 }
 
 }  // namespace

@@ -23,14 +23,16 @@ using Pair = std::pair<Tensor, Tensor>;
 
 // One axis of a pooling: its output extent and how far the input is padded behind.
 struct PooledAxis {
-  int64_t n, kernel, stride, padding, dilation, out, behind;
-  PooledAxis(int64_t extent, int64_t k, int64_t s, int64_t p, int64_t d, bool ceil_mode)
+  Size n, out;
+  int64_t kernel, stride, padding, dilation, behind;
+  PooledAxis(const Size& extent, int64_t k, int64_t s, int64_t p, int64_t d, bool ceil_mode)
       : n(extent), kernel(k), stride(s), padding(p), dilation(d) {
-    const int64_t reach = d * (k - 1) + 1, room = n + 2 * p - reach;
+    const int64_t reach = d * (k - 1) + 1;
+    const Size room = n + 2 * p - reach;
     out = (room + (ceil_mode ? s - 1 : 0)) / s + 1;
     // A window may hang over the end, but has to start before it.
-    if (ceil_mode && (out - 1) * s >= n + p) out--;
-    behind = std::max(p, (out - 1) * s + reach - n - p);
+    if (ceil_mode && (out - 1) * s >= n + p) out -= 1;
+    behind = std::max(p, ((out - 1) * s + reach - n - p).max());
   }
   bool hangs_over() const { return behind > padding; }
 };
@@ -43,6 +45,10 @@ struct PoolOptions {
 void require_axes(const char* what, const Tensor& x, size_t axes) {
   if (x.dim() < int64_t(axes))
     fail<ShapeError>("{}: input {} has fewer than {} axes", what, text(x.sizes()), axes);
+}
+
+void require_numbers_of_axes(const char* what, const Tensor& x, size_t axes) {
+  require_axes(what, x, axes);
   const Sizes own = x.sizes();
   detail::require_numbers(what, Sizes(own.end() - int64_t(axes), own.end()));
 }
@@ -114,15 +120,16 @@ Pair positions(const Pooling& p, const std::string& device) {
     const Tensor in = (here >= 0) & (here < a.n);
     at = at.defined() ? at + here * step : here;
     inside = inside.defined() ? inside & in : in;
-    step *= a.n;
+    step *= int64_t(a.n);
   }
   return {at, inside};
 }
 
 Pair max_pool_with_indices(const char* what, const Tensor& x, size_t n, const PoolOptions& o) {
+  require_numbers_of_axes(what, x, n);
   const Pooling p = Pooling::of(what, x, n, o);
   int64_t count = 1;
-  for (const PooledAxis& a : p.axes) count *= a.n;
+  for (const PooledAxis& a : p.axes) count *= int64_t(a.n);
   const Tensor windows = p.windows(x, lowest(x.dtype()));
   const Tensor values = windows.max(p.window_axes());
   Sizes sizes = values.sizes();
@@ -155,7 +162,7 @@ std::vector<int64_t> unpooled_extents(const char* what, const Tensor& x, const W
 // The gradient of what picks elements by these indices.
 Tensor max_unpool(const char* what, const Tensor& x, const Tensor& indices, size_t n,
                   const PoolOptions& o, const PerAxis& output_size) {
-  require_axes(what, x, n);
+  require_numbers_of_axes(what, x, n);
   detail::require_integers(what, indices);
   detail::require_same_device(what, x, indices);
   if (!detail::same(x.sizes(), indices.sizes()))
@@ -189,7 +196,8 @@ Tensor max_unpool(const char* what, const Tensor& x, const Tensor& indices, size
 Tensor counted(const PooledAxis& a, int64_t d, int64_t rank, bool with_padding,
                const std::string& device) {
   const Tensor first = counter(a.out, d, rank, device) * a.stride - a.padding;
-  const int64_t low = with_padding ? -a.padding : 0, high = a.n + (with_padding ? a.padding : 0);
+  const int64_t low = with_padding ? -a.padding : 0;
+  const Number high = a.n + (with_padding ? a.padding : 0);
   return (first + a.kernel).clamp({}, high) - first.clamp(low);
 }
 
@@ -252,7 +260,7 @@ struct Cut {
 
 std::vector<int64_t> adaptive_output(const char* what, const Tensor& x, const PerAxis& output,
                                      size_t n) {
-  require_axes(what, x, n);
+  require_numbers_of_axes(what, x, n);
   std::vector<int64_t> out = detail::per_axis(what, "an output", output, n);
   for (size_t i = 0; i < n; i++) {
     const int64_t extent = x.size(int64_t(i) - int64_t(n));

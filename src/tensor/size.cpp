@@ -2,6 +2,7 @@
 #include <tuff/size.h>
 
 #include <limits>
+#include <tuple>
 
 #include "base/check.h"
 #include "ir/symbolic.h"
@@ -33,9 +34,7 @@ std::string bounds_text(const UOp& u) {
 struct Difference {
   int64_t min, max;
   Difference(const Size& a, const Size& b) {
-    const UOp d = ir::simplify(expression_of(a) - expression_of(b));
-    min = d->min;
-    max = d->max;
+    std::tie(min, max) = ir::tight_bounds(ir::simplify(expression_of(a) - expression_of(b)));
   }
 };
 
@@ -117,8 +116,12 @@ void Size::refuse_number() const {
   fail<InvalidArgument>("the extent {} varies ({}) where a number is needed", str(),
                         bounds_text(UOp(expression_)));
 }
-int64_t Size::min() const { return expression_ ? expression_->min : number_; }
-int64_t Size::max() const { return expression_ ? expression_->max : number_; }
+int64_t Size::min() const {
+  return expression_ ? ir::tight_bounds(UOp(expression_)).first : number_;
+}
+int64_t Size::max() const {
+  return expression_ ? ir::tight_bounds(UOp(expression_)).second : number_;
+}
 std::string Size::str() const {
   return expression_ ? ir::expression(UOp(expression_)) : std::to_string(number_);
 }

@@ -337,8 +337,7 @@ Tensor TensorViews::unfold(int64_t dim, int64_t size, int64_t step) const {
   const int64_t d = wrap_dim("unfold", dim, x.dim());
   if (size < 1 || step < 1)
     fail<InvalidArgument>("unfold: size {} and step {} must be positive", size, step);
-  detail::require_numbers("unfold", {x.size(d)});
-  if (int64_t(x.size(d)) < size)
+  if (x.size(d).min() < size)
     fail<ShapeError>("unfold: axis {} of {} is shorter than {}", d, text(x.sizes()), size);
   return detail::windows_of_axis(x, d, size, step, 1).movedim(d, -1);
 }

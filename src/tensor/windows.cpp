@@ -19,11 +19,20 @@ Padding::Padding(const std::string& word) : same_(word == "same") {
 
 namespace {
 
+Size count_of(const Size& n, int64_t k, int64_t stride, int64_t dilation) {
+  return (n - dilation * (k - 1) - 1) / stride + 1;
+}
+
+// Zeros behind an axis that make it as long as an extent at least, whatever varies.
+Tensor with_room(const Tensor& x, int64_t d, const Size& extent) {
+  return pad_axis(x, d, 0, std::max<int64_t>(0, (extent - x.size(d)).max()));
+}
+
 // Windows along one axis, (..., n, ...) -> (..., k, out, ...): the axis k times, cut into rows of
 // n + dilation, so that row i starts i*dilation further and no gather is needed. Needs
 // out*stride <= n + dilation.
 Tensor windows_1d(const Tensor& x, int64_t d, int64_t k, int64_t stride, int64_t dilation) {
-  const int64_t n = x.size(d), reach = dilation * (k - 1) + 1, out = (n - reach) / stride + 1;
+  const Size n = x.size(d), out = count_of(n, k, stride, dilation);
   Sizes repeats(size_t(x.dim()), 1);
   repeats[size_t(d)] = k;
   const Tensor repeated = pad_axis(x.repeat(repeats), d, 0, k * dilation);
@@ -31,15 +40,16 @@ Tensor windows_1d(const Tensor& x, int64_t d, int64_t k, int64_t stride, int64_t
 }
 
 // One axis cropped, or padded with zeros, to an extent.
-Tensor with_extent(const Tensor& x, int64_t d, int64_t extent) {
-  return pad_axis(x, d, 0, std::max<int64_t>(0, extent - x.size(d))).narrow(d, 0, extent);
+Tensor with_extent(const Tensor& x, int64_t d, const Size& extent) {
+  return with_room(x, d, extent).narrow(d, 0, extent);
 }
 
 // Windows that share no element are a cut of the axis: nothing is repeated, and their gradient adds
 // nothing up.
 Tensor apart_windows(const Tensor& x, int64_t d, int64_t k, int64_t stride, int64_t dilation) {
-  const int64_t n = x.size(d), reach = dilation * (k - 1) + 1, out = (n - reach) / stride + 1;
+  const Size out = count_of(x.size(d), k, stride, dilation);
   const Tensor cut = unflatten(with_extent(x, d, out * stride), d, out, stride);
+  const int64_t reach = dilation * (k - 1) + 1;
   return cut.narrow(d + 1, 0, reach).transpose(d, d + 1).slice(d, {}, {}, dilation);
 }
 
@@ -47,8 +57,8 @@ Tensor apart_windows(const Tensor& x, int64_t d, int64_t k, int64_t stride, int6
 // element o + a of phase q, so that each phase has windows of stride 1, and the gradient of an
 // element adds up the taps of its own phase alone.
 Tensor phase_windows(const Tensor& x, int64_t d, int64_t k, int64_t stride) {
-  const int64_t out = (x.size(d) - k) / stride + 1, taps = ceil_div(k, stride);
-  const int64_t rows = out + taps - 1;
+  const int64_t taps = ceil_div(k, stride);
+  const Size rows = count_of(x.size(d), k, stride, 1) + taps - 1;
   const Tensor phases = unflatten(with_extent(x, d, rows * stride), d, rows, stride);
   const Tensor windows = windows_1d(phases, d, taps, 1, 1).transpose(d + 1, d + 2);
   return windows.flatten(d, d + 1).narrow(d, 0, k);
@@ -65,8 +75,8 @@ Tensor detail::windows_of_axis(const Tensor& x, int64_t d, int64_t k, int64_t st
                                int64_t dilation) {
   if (dilation * (k - 1) < stride) return apart_windows(x, d, k, stride, dilation);
   if (stride > 1 && dilation == 1) return phase_windows(x, d, k, stride);
-  const int64_t n = x.size(d), out = (n - dilation * (k - 1) - 1) / stride + 1;
-  const Tensor padded = pad_axis(x, d, 0, std::max<int64_t>(0, out * stride - n - dilation));
+  const Size out = count_of(x.size(d), k, stride, dilation);
+  const Tensor padded = with_room(x, d, out * stride - dilation);
   return windows_1d(padded, d, k, stride, dilation).narrow(d + 1, 0, out);
 }
 
@@ -112,9 +122,11 @@ void detail::require_positive(const char* what, const Windows& w) {
 void detail::require_windows(const char* what, const Sizes& padded, const Windows& w) {
   require_positive(what, w);
   for (size_t i = 0; i < w.axes(); i++) {
-    if (padded[padded.size() - w.axes() + i] < w.reach(i))
-      fail<ShapeError>("{}: a {} window (dilation {}) does not fit the padded input {}", what,
-                       by(w.kernel), by(w.dilation), text(padded));
+    const Size& n = padded[padded.size() - w.axes() + i];
+    if (n.min() >= w.reach(i)) continue;
+    fail<ShapeError>("{}: a {} window (dilation {}) does not fit the padded input {}{}", what,
+                     by(w.kernel), by(w.dilation), text(padded),
+                     n.is_number() ? "" : ", which varies (" + varying_text(padded) + ")");
   }
 }
 

@@ -152,6 +152,79 @@ TEST_P(DynamicJit, ImagesOfABatch) {
         {.dynamic = {{.argument = 0, .axis = 0, .name = "N", .min = 1, .max = 3}}}, {1, 2, 3});
 }
 
+// Images whose width varies, and with it how many windows there are.
+TEST_P(DynamicJit, WindowsOfWidthsThatVary) {
+  struct Case {
+    int64_t kernel, stride, padding, dilation;
+  };
+  for (const Case c : {Case{3, 1, 1, 1}, {3, 2, 1, 1}, {2, 2, 0, 1}, {1, 2, 0, 1}, {4, 2, 1, 1},
+                       {3, 1, 2, 2}, {3, 3, 1, 2}, {2, 3, 0, 1}, {5, 4, 2, 1}}) {
+    const Tensor weight = floats({3, 2, 2, c.kernel}, 7).realize();
+    const auto f = [&](const Tensors& in) {
+      const PerAxis stride{1, c.stride}, dilation{1, c.dilation};
+      const Tensor& x = in[0];
+      const Tensor y = x.conv2d(weight, {}, stride, Padding({{0, 0}, {c.padding, c.padding}}),
+                                dilation);
+      return Tensors{y, (y * y).sum({0, 1, 3})};
+    };
+    check(f, [&](int64_t n) { return Tensors{floats({2, 2, 3, n}, uint32_t(n))}; },
+          {.dynamic = {{.argument = 0, .axis = 3, .name = "W", .min = 5, .max = 23}}},
+          {5, 6, 7, 8, 13, 22, 23});
+    if (HasFailure()) FAIL() << c.kernel << ", stride " << c.stride << ", padding " << c.padding
+                             << ", dilation " << c.dilation;
+  }
+}
+
+TEST_P(DynamicJit, PoolsAndTransposedWindowsOfWidthsThatVary) {
+  const Tensor up = floats({2, 3, 4}, 7).realize(), kernel = floats({2, 1, 3}, 8).realize();
+  const auto f = [&](const Tensors& in) {
+    const Tensor& x = in[0];
+    return Tensors{x.max_pool1d(3, 2, 1),
+                   x.avg_pool1d(3, 2, 1, false, false),
+                   x.avg_pool1d(2),
+                   x.lp_pool1d(2, 2),
+                   x.unfold(2, 3, 2).sum({-1}),
+                   x.conv1d(kernel, {}, 2, 1, 1, 2).relu().conv1d(kernel, {}, 2, 1, 1, 2).mean({2}),
+                   x.conv_transpose1d(up, {}, 2, 1)};
+  };
+  check(f, [&](int64_t n) { return Tensors{floats({2, 2, n}, uint32_t(n))}; },
+        {.dynamic = {{.argument = 0, .axis = 2, .name = "W", .min = 3, .max = 17}}},
+        {3, 4, 5, 8, 16, 17});
+}
+
+TEST_P(DynamicJit, BothAxesOfAnImageVary) {
+  const Tensor weight = floats({3, 2, 3, 3}, 7).realize();
+  Jit jit([&](const Tensors& in) {
+            return Tensors{in[0].conv2d(weight, {}, 2, 1).relu().max_pool2d(2)};
+          },
+          {.dynamic = {{0, 2, "H", 4, 12}, {0, 3, "W", 4, 12}}});
+  const std::vector<std::pair<int64_t, int64_t>> extents{{8, 8},  {8, 8}, {4, 12},
+                                                         {12, 4}, {5, 7}, {11, 10}};
+  for (const auto& [h, w] : extents) {
+    const Tensor x = floats({2, 2, h, w}, uint32_t(h * w));
+    expect_close(jit({x})[0], x.conv2d(weight, {}, 2, 1).relu().max_pool2d(2),
+                 std::to_string(h) + "x" + std::to_string(w));
+  }
+  EXPECT_EQ(jit.stats().replays, extents.size() - 2);
+}
+
+TEST_P(DynamicJit, TrainsOnWidthsThatVary) {
+  const auto f = [&](const Tensors& in) {
+    const Tensor &scale = in[1], &weight = in[2];
+    const Tensor x = in[0] * scale;
+    const Tensor y = x.conv2d(weight, {}, 2, 1).relu().max_pool2d(2, 2);
+    return y.square().sum().gradient({scale, weight});
+  };
+  check(f,
+        [&](int64_t n) {
+          return Tensors{floats({2, 2, 8, n}, uint32_t(n)),
+                         floats({2, 8, 1}, 4).set_requires_grad(),
+                         floats({3, 2, 3, 3}, 5).set_requires_grad()};
+        },
+        {.dynamic = {{.argument = 0, .axis = 3, .name = "W", .min = 4, .max = 15}}},
+        {4, 5, 8, 14, 15});
+}
+
 // More elements than one axis of a grid has workgroups, along a single axis that varies.
 TEST_P(DynamicJit, LongVectors) {
   constexpr int64_t kMost = 200'000;
