@@ -65,17 +65,17 @@ class AxisBuilder {
     }
     if (!b.value) b.value = index_const(0);
     if (!b.base) b.base = b.value;
-    const int64_t size = axis.range->src(0)->max;
+    const UOp& size = axis.range->src(0);
     if (const int64_t tile = shifted_tile(axis)) {
       // Its lanes stay neighbours, and all its loads inside; the tile before stores what both have.
       const UOp place = floormod(b.value, tile), first = b.value - place;
-      b.value = where(lt(first, index_const(size - tile)), first, index_const(size - tile)) + place;
+      b.value = where(lt(first, size - tile), first, size - tile) + place;
       b.valid = lt(first - 1, b.value);
     } else if (axis.padded) {
-      b.valid = lt(b.value, index_const(size));
+      b.valid = lt(b.value, size);
       // What vector lanes walk stays contiguous: a gate costs less there than a gather.
       b.gates = std::ranges::any_of(axis.parts, [&](auto& p) { return is_vector(p); });
-      if (!b.gates) b.value = where(b.valid, b.value, index_const(size - 1));
+      if (!b.gates) b.value = where(b.valid, b.value, size - 1);
     }
     return b;
   }
@@ -97,7 +97,7 @@ class AxisBuilder {
     int64_t tile = 1;
     for (const AxisPart& p : std::span(axis.parts).subspan(size_t(axis.main) + 1))
       tile *= p.size->max;
-    return tile > 1 && tile <= axis.range->src(0)->max ? tile : 0;
+    return tile > 1 && tile <= axis.range->src(0)->min ? tile : 0;
   }
   // Groups inside of an axis' groups are the innermost of the launch: beside them others follow.
   int32_t id_of(const Axis& axis, size_t part) {

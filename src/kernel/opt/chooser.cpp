@@ -46,7 +46,7 @@ int64_t Chooser::lanes_along(int a, int64_t most) const {
 int Chooser::best_vector_axis(int64_t least) const {
   int best = -1;
   for (int a = 0; a < count(); a++) {
-    const bool usable = !axis(a).reduced && fixed(a) && lanes_along(a, 64) >= least;
+    const bool usable = !axis(a).reduced && splits(a) && lanes_along(a, 64) >= least;
     if (!usable || vector_score(a) <= 0) continue;
     if (best < 0 || vector_score(a) >= vector_score(best)) best = a;
   }
@@ -68,7 +68,7 @@ void Chooser::upcast_between_lanes() {
   bool between = false;
   for (int a = 0; a < count(); a++) between = between || stores_between(a);
   for (int a = 0; a < count() && between; a++) {
-    if (!axis(a).shared || !fixed(a) || axis(a).unit_stores == 0 || left(a) > kMostInterleaved)
+    if (!axis(a).shared || !splits(a) || axis(a).unit_stores == 0 || left(a) > kMostInterleaved)
       continue;
     if (lane_count(t_) * left(a) <= cpu_lanes() * registers / 2)
       try_apply(t_, {OptKind::Upcast, a, left(a)});
@@ -87,7 +87,7 @@ int Chooser::row_axis() const {
   int best = -1, most = 0;
   for (int a = 0; a < count(); a++) {
     const bool column = target_.has_local && t_.axes[size_t(a)].column;
-    if (!axis(a).shared || column || !fixed(a) || left(a) < 2) continue;
+    if (!axis(a).shared || column || !splits(a) || left(a) < 2) continue;
     int reused = 0;
     for (size_t f = 0; f + 1 < t_.factors.size(); f += 2)
       reused += t_.factors[f].walks(a) != t_.factors[f + 1].walks(a);
@@ -99,7 +99,7 @@ int Chooser::row_axis() const {
 std::vector<int> Chooser::reused_axes() const {
   std::vector<int> tile;
   for (int a = 0; a < count(); a++) {
-    if (axis(a).shared && fixed(a) && axis(a).broadcast > 0 && axis(a).broadcast < k_.main_loads)
+    if (axis(a).shared && splits(a) && axis(a).broadcast > 0 && axis(a).broadcast < k_.main_loads)
       tile.push_back(a);
   }
   return tile;
@@ -112,7 +112,7 @@ int Chooser::contiguous_reduction() const {
     const int unit = x.unit_loads + (target_.has_local ? 0 : x.unit_pieces),
               strided = x.strided - (target_.has_local ? 0 : x.in_pieces);
     const bool contiguous = unit > 0 && unit >= strided;
-    if (contiguous && fixed(a) && (best < 0 || left(a) > left(best))) best = a;
+    if (contiguous && splits(a) && (best < 0 || left(a) > left(best))) best = a;
   }
   return best;
 }
@@ -124,7 +124,7 @@ uint64_t Chooser::wanted_invocations() const {
 void Chooser::unroll_main(int64_t most, bool contiguous_first) {
   int a = contiguous_first ? contiguous_reduction() : -1;
   if (a < 0 && !k_.main_axes.empty()) a = k_.main_axes.back();
-  if (a < 0 || !fixed(a) || axis(a).gated > 0) return;
+  if (a < 0 || !splits(a) || axis(a).gated > 0) return;
   const int64_t instances = lane_count(t_) * std::max(k_.main_loads, 1);
   while (most > 1 && instances * most > kMaxUnrolledLoads) most /= 2;
   const int64_t n = divisor_up_to(left(a), most);

@@ -20,7 +20,11 @@ class Chooser {
 
   const AxisShape& axis(int a) const { return k_.axes[size_t(a)]; }
   int64_t left(int a) const { return t_.axes[size_t(a)].main_size(); }
-  bool fixed(int a) const { return !axis(a).symbolic && t_.axes[size_t(a)].main_is_const(); }
+  // Whether what is left of an axis can be split: of a symbolic one, by masking its last part.
+  bool splits(int a) const {
+    const Axis& x = t_.axes[size_t(a)];
+    return x.main_is_const() || !x.kept;
+  }
   int64_t cpu_lanes() const { return std::max<int64_t>(target_.vector_bytes / 4, 4); }
   int count() const { return int(k_.axes.size()); }
   bool loop_left(int a) const {

@@ -74,7 +74,7 @@ class GpuKeptRows : Chooser {
     for (size_t pair = 0; pair + 1 < t_.factors.size(); pair += 2) {
       Product p{pair};
       for (const int a : t_.factors[pair].around) {
-        if (t_.axes[size_t(a)].column && fixed(a) && (p.column < 0 || left(a) > left(p.column)))
+        if (t_.axes[size_t(a)].column && splits(a) && (p.column < 0 || left(a) > left(p.column)))
           p.column = a;
       }
       if (p.column < 0) continue;
@@ -92,7 +92,7 @@ class GpuKeptRows : Chooser {
       products_.push_back(p);
     }
     for (int a = 0; a < count(); a++) {
-      if (of_product[size_t(a)] || !fixed(a) || left(a) < 2) continue;
+      if (of_product[size_t(a)] || !splits(a) || left(a) < 2) continue;
       if (axis(a).reduced) sums_.push_back(a);
       if (t_.axes[size_t(a)].column) fills_.push_back(a);
     }

@@ -41,7 +41,7 @@ class GpuProduct : Chooser {
   int longest_reduction() const {
     int best = -1;
     for (int a : k_.main_axes)
-      if (fixed(a) && (best < 0 || left(a) > left(best))) best = a;
+      if (splits(a) && (best < 0 || left(a) > left(best))) best = a;
     return best;
   }
   void unroll_steps(const ProductTile& tile) {
@@ -144,7 +144,7 @@ class GpuProduct : Chooser {
     Slab s;
     for (size_t i = k_.main_axes.size(); i-- > 0;) {
       const int a = k_.main_axes[i];
-      if (!fixed(a)) return {};
+      if (!splits(a)) return {};
       if (left(a) * s.steps > wanted) {
         if (2 * s.steps <= wanted) divide_axis(s, a, wanted / s.steps, unroll);
         break;

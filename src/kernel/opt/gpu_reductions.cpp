@@ -63,7 +63,7 @@ class GpuReduction : Chooser {
     int output = -1;
     double across = 1e30;
     for (int a = 0; a < count(); a++) {
-      if (!axis(a).shared || !fixed(a) || left(a) < 2 || !loop_left(a)) continue;
+      if (!axis(a).shared || !splits(a) || left(a) < 2 || !loop_left(a)) continue;
       if (const double n = with_whole({a}); n <= across) output = a, across = n;
     }
     if (with_whole(shared) < kWorthwhile * across) return share_rows(*axes, output, words, piece);
@@ -78,7 +78,7 @@ class GpuReduction : Chooser {
   }
   // What is stored for each element of a row.
   bool is_beside(int a) const {
-    return !axis(a).reduced && !axis(a).shared && fixed(a) && left(a) > 1;
+    return !axis(a).reduced && !axis(a).shared && splits(a) && left(a) > 1;
   }
   bool walks_beside() const {
     for (int a = 0; a < count(); a++)
@@ -107,7 +107,7 @@ class GpuReduction : Chooser {
     std::vector<UOp> whole = ranges_of(piece.whole);
     std::vector<std::pair<UOp, int64_t>> outputs;
     for (int a = 0; a < count(); a++) {
-      if (!axis(a).shared || !fixed(a)) continue;
+      if (!axis(a).shared || !splits(a)) continue;
       const UOp& range = t_.axes[size_t(a)].range;
       if (left(a) == 1 && axis(a).size > 1)
         whole.push_back(range);  // the lanes of a thin product
@@ -149,7 +149,7 @@ class GpuReduction : Chooser {
     std::vector<int> out;
     int64_t steps = 1;
     for (int a = 0; a < count(); a++) {
-      if (!axis(a).reduced || contains(axes, a) || !fixed(a) || left(a) < 2) continue;
+      if (!axis(a).reduced || contains(axes, a) || !splits(a) || left(a) < 2) continue;
       out.push_back(a);
       steps *= left(a);
     }
@@ -311,10 +311,10 @@ class GpuReduction : Chooser {
         const int a = axis_of(t_, x.get());
         if (best < 0 || left(a) > left(best)) best = a;
       }
-      if (best < 0 || !fixed(best)) return {};
+      if (best < 0 || !splits(best)) return {};
       for (const UOp& x : r->src().subspan(1)) {
         const int a = axis_of(t_, x.get());
-        if (fixed(a) && a != best && is_better(a, best)) best = a;
+        if (splits(a) && a != best && is_better(a, best)) best = a;
       }
       add_once(axes, best);
     }
@@ -338,7 +338,7 @@ class GpuReduction : Chooser {
   void share_outputs(int64_t width) {
     shared_width_ = width;
     for (int a = count(); a-- > 0;) {
-      const bool free_axis = !axis(a).reduced && !axis(a).shared && fixed(a) && left(a) >= width;
+      const bool free_axis = !axis(a).reduced && !axis(a).shared && splits(a) && left(a) >= width;
       if (!free_axis) continue;
       const int64_t together = left(a) % (4 * width) == 0 && vector_score(a) > 0 ? 4 : 1;
       if (together > 1) try_apply(t_, {OptKind::Vector, a, together});

@@ -66,7 +66,7 @@ class GpuTranspose : Chooser {
     for (bool found = true; found;) {
       found = false;
       for (int a = 0; a < count() && !found; a++) {
-        if (!fixed(a) || left(a) < 2 || step(access, a) != run) continue;
+        if (!splits(a) || left(a) < 2 || step(access, a) != run) continue;
         out.push_back(a);
         run *= left(a);
         found = true;

@@ -109,7 +109,7 @@ class Heuristics : Chooser {
   bool transpose() {
     int stored = -1, loaded = -1;
     for (int a = 0; a < count(); a++) {
-      if (axis(a).gated || !fixed(a)) continue;
+      if (axis(a).gated || !splits(a)) continue;
       if (axis(a).unit_stores > 0 && axis(a).strided > 0) stored = a;
       if (axis(a).unit_stores == 0 && axis(a).unit_loads > 0) loaded = a;
     }
@@ -146,12 +146,12 @@ class Heuristics : Chooser {
   }
   // All steps of a reduction whose elements lie between those of the vector's lanes.
   void unroll_short(int a) {
-    if (!axis(a).reduced || !fixed(a) || axis(a).unit_loads == 0 || left(a) > kMostInterleaved)
+    if (!axis(a).reduced || !splits(a) || axis(a).unit_loads == 0 || left(a) > kMostInterleaved)
       return;
     try_apply(t_, {OptKind::Unroll, a, left(a)});
   }
   void partial_sums(int a) {
-    if (!axis(a).reduced || !fixed(a) || axis(a).unit_loads == 0) return;
+    if (!axis(a).reduced || !splits(a) || axis(a).unit_loads == 0) return;
     const int64_t n = lanes_along(a, kRowVectors * cpu_lanes());
     if (n > 1) try_apply(t_, {OptKind::Unroll, a, n});
   }
@@ -162,7 +162,7 @@ class Heuristics : Chooser {
     int best = -1;
     int64_t groups = 1;
     for (int a = 0; a < count(); a++) {
-      if (!axis(a).shared || !fixed(a) || !loop_left(a)) continue;
+      if (!axis(a).shared || !splits(a) || !loop_left(a)) continue;
       const int64_t n = divisor_up_to(left(a), wanted);
       if (n > groups) groups = n, best = a;
     }
@@ -174,7 +174,7 @@ class Heuristics : Chooser {
   void choose_workgroup() {
     int fast = -1;
     for (int a = 0; a < count(); a++) {
-      if (!axis(a).shared || !fixed(a) || left(a) < 2) continue;
+      if (!axis(a).shared || !splits(a) || left(a) < 2) continue;
       const auto weight = [&](int x) {
         return std::tuple(axis(x).unit_stores + axis(x).unit_loads, std::min<int64_t>(left(x), 64),
                           x);
@@ -195,7 +195,7 @@ class Heuristics : Chooser {
     const int64_t wanted = std::min<int64_t>(32, target_.max_invocations);
     int widest = -1;
     for (int a = 0; a < count(); a++) {
-      if (a == fast || !axis(a).shared || !fixed(a) || !loop_left(a) || left(a) < 2) continue;
+      if (a == fast || !axis(a).shared || !splits(a) || !loop_left(a) || left(a) < 2) continue;
       if (widest < 0 || left(a) >= left(widest)) widest = a;
     }
     if (widest < 0 || local_size(t_) >= wanted) return;
@@ -208,7 +208,7 @@ class Heuristics : Chooser {
   // there are no more: the second factor is read once.
   void group_in_blocks(int row) {
     constexpr int64_t kMost = 8, kLeast = 2, kPanelBytes = 1 << 20;
-    if (row < 0 || !fixed(row) || left(row) < 2) return;
+    if (row < 0 || !splits(row) || left(row) < 2) return;
     bool has_columns = false;
     for (int a = row + 1; a < count(); a++)
       has_columns = has_columns || (axis(a).shared && loop_left(a) && left(a) > 1);
@@ -224,7 +224,7 @@ class Heuristics : Chooser {
     for (int a = 0; a < count(); a++) {
       if (!axis(a).shared || !loop_left(a) || left(a) < 2) continue;
       // What the grid has no room for stays a loop.
-      if (left(a) <= groups_left(t_) || !fixed(a)) {
+      if (left(a) <= groups_left(t_) || !splits(a)) {
         try_apply(t_, {OptKind::Group, a, 0});
       } else {
         try_apply(t_, {OptKind::Group, a, groups_left(t_)});

@@ -133,7 +133,7 @@ class PackedProduct : Chooser {
   bool find_operands(Plan& p) const {
     if (p.column == p.row) return false;
     for (int a : {p.column, p.row}) {
-      if (axis(a).reduced || axis(a).symbolic || left(a) < kLeastSide) return false;
+      if (axis(a).reduced || left(a) < kLeastSide) return false;
     }
     for (int f : {first_, first_ + 1}) {
       if (walks(f, p.column) && !walks(f, p.row)) p.x = operand(f, p.column, p.column);
@@ -233,6 +233,9 @@ class PackedProduct : Chooser {
     return cores < 2 || alone < 2 * kShareCost ? alone : alone / cores + kShareCost;
   }
   int64_t copy_bytes(const Plan& p) const { return reduced_ * p.width * p.x.element_bytes; }
+  bool pads(const Plan& p) const {
+    return axis(p.column).symbolic || left(p.column) % p.width != 0;
+  }
   // One step of the sum in one register tile.
   double step_cost(const Plan& p, bool stage_x, bool stage_y) const {
     const double vectors = double(p.width) / double(lanes_);
@@ -246,7 +249,7 @@ class PackedProduct : Chooser {
       const double load = !stays_in_l1(reduced_ * lines)     ? kScatteredLine
                           : bytes > double(target_.l2_bytes) ? kLoadShare * 6
                                                              : kLoadShare * 2;
-      const double mask = p.x.gated ? kGatedVector : left(p.column) % p.width != 0 ? 1 : 0;
+      const double mask = p.x.gated ? kGatedVector : pads(p) ? 1 : 0;
       x = p.x.unit ? vectors * (load + p.x.operations + mask)
                    : double(p.width) * kGatheredElement + vectors * p.x.operations;
     }
@@ -260,7 +263,7 @@ class PackedProduct : Chooser {
   double copy_x_cost(const Plan& p) const {
     const double vectors = double(p.width) / double(lanes_);
     // Tiles of fewer steps than lanes cost about what scalar moves do.
-    const bool transposed = !p.x.gated && left(p.column) % p.width == 0 &&
+    const bool transposed = !p.x.gated && !pads(p) &&
                             transposed_steps(left(k_.main_axes.back()), lanes_) == lanes_;
     const bool near = stays_in_l1(reduced_ * ceil_div(p.width * p.x.element_bytes, kLineBytes));
     const double copy = near ? kVectorCopy : kFarVectorCopy;
@@ -318,6 +321,9 @@ class PackedProduct : Chooser {
   double makespan(const Plan& p, int64_t columns, int64_t row_tiles) const {
     const int64_t x_bytes = p.stage_x ? copy_bytes(p) * (p.keeps_x() ? columns : 1) : 0;
     const int64_t y_bytes = p.stage_y ? reduced_ * row_tiles * p.rows * p.y.element_bytes : 0;
+    // Copies have a size that is known here.
+    if (p.stage_y && axis(p.row).symbolic && row_tiles > 1) return 1e300;
+    if (p.keeps_x() && axis(p.column).symbolic && columns > 1) return 1e300;
     if (x_bytes + y_bytes + 256 > int64_t(target_.shared_bytes)) return 1e300;
     if (p.keeps_x() && x_bytes + y_bytes > int64_t(target_.l2_bytes)) return 1e300;
     const auto [others, inside] = other_tiles(p);

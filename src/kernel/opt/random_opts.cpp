@@ -114,7 +114,7 @@ class Draw {
   // A divisor of what is left of the axis; 2 where there is none.
   int64_t divisor(const Axis& axis) {
     std::vector<int64_t> all;
-    const int64_t size = axis.main_is_const() ? axis.main_size() : 0;
+    const int64_t size = axis.main_size();
     for (int64_t d = 2; d <= std::min<int64_t>(size, 64); d++)
       if (size % d == 0) all.push_back(d);
     return all.empty() ? 2 : all[size_t(random_.below(int64_t(all.size())))];

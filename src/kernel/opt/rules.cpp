@@ -5,6 +5,7 @@
 
 #include "base/arith.h"
 #include "ir/kernel_floor.h"
+#include "ir/symbolic.h"
 #include "kernel/analysis/ranges.h"
 
 namespace tuff::kernel {
@@ -79,6 +80,13 @@ std::string vector_refusal(const Tiling& t, const Opt& o) {
 
 std::string no_refusal(const Tiling&, const Opt&) { return {}; }
 
+// How many pieces of so many steps what is left of an axis has, the last of them maybe masked.
+UOp divided_main(Axis& axis, int64_t amount) {
+  const UOp& size = axis.parts[axis.main].size;
+  if (!simplify(floormod(size, index_const(amount)))->is_const_int(0)) axis.padded = true;
+  return simplify(floordiv(size + (amount - 1), index_const(amount)));
+}
+
 void take_group(Tiling& t, const Opt& o) {
   Axis& axis = t.axes[size_t(o.axis)];
   const int64_t amount = o.amount;
@@ -87,8 +95,7 @@ void take_group(Tiling& t, const Opt& o) {
     main.kind = AxisKind::Group;
     return;
   }
-  if (main.size->max % amount != 0) axis.padded = true;
-  main.size = index_const(ceil_div(main.size->max, amount));
+  main.size = divided_main(axis, amount);
   axis.parts.insert(axis.parts.begin() + axis.main, {AxisKind::Group, index_const(amount)});
   axis.main++;
 }
@@ -147,13 +154,14 @@ std::string amount_refusal(const Tiling& t, const Opt& o) {
     }
     return {};
   }
-  if (!axis.main_is_const()) return "the axis has a symbolic size";
+  const bool pads = rule_of(o.kind).pads && !t.matrices && !axis.slabs;
+  const bool masks = pads && o.kind != OptKind::Spread && o.kind != OptKind::Slab && !axis.kept;
+  if (!axis.main_is_const() && !masks) return "the axis has a symbolic size";
   if (o.kind == OptKind::Spread) {
     const int64_t most = t.spread.groups ? o.amount : groups_left(t);
     if (o.amount < 2 || o.amount > most) return fmt::format("2 to {} is possible", most);
     return {};
   }
-  const bool pads = rule_of(o.kind).pads && !t.matrices && !axis.slabs;
   // A vector may be longer than the whole axis: masked, it takes the place of scalars.
   const bool vectors = pads && (o.kind == OptKind::Vector || o.kind == OptKind::Unroll);
   const int64_t most =
@@ -197,10 +205,8 @@ std::string to_string(std::span<const Opt> opts) {
 
 void split_main(Axis& axis, AxisKind kind, int64_t amount) {
   AxisPart& main = axis.parts[axis.main];
-  const int64_t size = main.size->max;
-  if (size % amount != 0) axis.padded = true;
   if (kind == AxisKind::Loop && axis.reduced) kind = AxisKind::Reduce;
-  main.size = index_const(ceil_div(size, amount));
+  main.size = divided_main(axis, amount);
   axis.parts.insert(axis.parts.begin() + axis.main + 1, {kind, index_const(amount)});
 }
 
