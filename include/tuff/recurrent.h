@@ -1,6 +1,6 @@
 // Recurrent layers: cells of one step, and RNN, LSTM and GRU over a sequence, which are loops
-// (scan.h): one step is compiled. Lengths are numbers, also inside a Jit; a batch may vary there, and
-// then each step is a part of the graph.
+// (scan.h): one step is compiled. Inside a Jit the number of steps may vary; where the batch does, each
+// step is a part of the graph, and their number may not.
 #pragma once
 
 #include <optional>

@@ -219,7 +219,7 @@ def scan(f, init, xs=None, length=None, reverse=False):
 
     f is called once, with tensors that stand for those of all steps, and must not read their values or write memory
     that depends on them; random numbers are the same in every step. Compiling takes as long as one step does. The
-    carry keeps its shapes and has one dtype."""
+    carry keeps its shapes and has one dtype. The number of steps may vary inside a Jit; no other extent may."""
     result = []
 
     def step(states, rows):

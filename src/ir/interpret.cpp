@@ -334,8 +334,10 @@ HostArray Evaluation::looped(const Node& n) const {
   const size_t states = next.size();
   HostArray out = fresh(n);
   const std::vector<std::byte>& initial = src(n, 0).bytes;
-  std::ranges::copy(initial, out.bytes.begin() + first_row(n) * ptrdiff_t(initial.size()));
+  const int64_t first = extents({first_row(n)})[0];
+  std::ranges::copy(initial, out.bytes.begin() + first * ptrdiff_t(initial.size()));
   for (const LoopStep& step : steps_of(n)) {
+    if (extents({step.runs})[0] == 0) continue;
     Evaluation of_step(bindings_);
     for (size_t p = 0; p < body.places.size(); p++) {
       const HostArray& from = p < states ? out : src(n, p - states + 1);

@@ -132,13 +132,13 @@ class Preparer {
   static bool reads_last_state(const Node& n, const Node& loop) {
     if (n.op != Op::Shrink) return false;
     const DimPair& rows = n.get<Pairs>()[0];
-    return rows.a == last_row(loop) && rows.b == last_row(loop) + 1;
+    return rows.a == last_row(loop) && rows.b == last_row(loop) + Dim(1);
   }
   UOp rewrite_shrink(const Node* n, std::span<const UOp> src) const {
     if (!last_alone_.count(n->src(0).get())) return with_src(UOp(n), src);
     Pairs part = n->get<Pairs>();
-    const int64_t row = last_row(*src[0]);
-    part[0] = {Dim(row), Dim(row + 1)};
+    const Dim row = last_row(*src[0]);
+    part[0] = {row, row + Dim(1)};
     return shrink(src[0], part);
   }
 

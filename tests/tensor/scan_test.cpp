@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <random>
 
 #include <tuff/autograd.h>
@@ -38,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(, Scan, testing::ValuesIn(devices()),
 // Step by step, each a part of the graph.
 Scanned unrolled(const ScanStep& f, const Tensors& initial, const Tensors& sequences,
                  const ScanOptions& options) {
-  const int64_t steps = sequences.empty() ? options.steps : int64_t(sequences[0].size(0));
+  const int64_t steps = sequences.empty() ? options.steps : sequences[0].size(0);
   Tensors states = initial;
   std::vector<Tensors> kept(static_cast<size_t>(steps));
   for (int64_t i = 0; i < steps; i++) {
@@ -329,6 +330,108 @@ TEST_P(Scan, IsReplayed) {
         {Tensor::zeros({4}, here())}, {x}, {});
     expect_near(step({x})[0], want.outputs[0].square().sum().gradient({w})[0], fmt::format("call {}", i));
   }
+}
+
+// One captured graph for sequences of 1 to 5 rows, in any order of lengths.
+class ScanOfAnyLength : public Scan {
+ protected:
+  using Function = std::function<Tensors(const Tensor& x)>;
+  // In the function sequences have all of their rows, whatever their number.
+  void expect_same(const Function& f, const Sizes& row) const {
+    Jit jit([&](const Tensors& in) { return f(in[0]); },
+            {.dynamic = {{.argument = 0, .axis = 0, .name = "T", .min = 1, .max = 5}}});
+    uint32_t seed = 20;
+    for (const int64_t n : {3, 3, 5, 1, 4, 2, 5, 3}) {
+      Sizes sizes = row;
+      sizes.insert(sizes.begin(), n);
+      const Tensor x = random(sizes, seed++).detach().realize();
+      const Tensors got = jit({x}), want = f(x);
+      ASSERT_EQ(got.size(), want.size());
+      for (size_t i = 0; i < want.size(); i++)
+        expect_near(got[i], want[i], fmt::format("value {} of {} steps", i, n));
+      if (HasFailure()) return;
+    }
+    EXPECT_TRUE(jit.captured());
+    EXPECT_EQ(jit.stats().replays, 6u);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, ScanOfAnyLength, testing::ValuesIn(devices()),
+                         named_by_device<testing::TestParamInfo<std::string>>);
+
+TEST_P(ScanOfAnyLength, ValuesAndGradients) {
+  const Tensor h = random({2, 3}, 1), w = random({3, 3}, 2), u = random({3, 3}, 3);
+  const auto step = [&](const Tensors& s, const Tensors& rows) {
+    const Tensor next = (s[0].matmul(w) + rows[0].matmul(u)).tanh();
+    return Scanned{{next}, {next * rows[0], s[0]}};
+  };
+  for (const bool reverse : {false, true})
+    expect_same(
+        [&](const Tensor& x) {
+          const Scanned all = scan(step, {h}, {x}, {.reverse = reverse});
+          Tensors out{all.states[0], all.outputs[0], all.outputs[1]};
+          const Tensor total = all.states[0].sum() + all.outputs[0].square().sum();
+          const Tensors slopes = total.gradient({h, w, u});
+          out.insert(out.end(), slopes.begin(), slopes.end());
+          return out;
+        },
+        {2, 3});
+}
+
+// Two rows of states in turn; and what is copied from one state to another is not where there is no
+// such step.
+TEST_P(ScanOfAnyLength, LastStatesAlone) {
+  const Tensor a = random({3}, 1).detach(), b = random({3}, 2).detach();
+  const auto step = [](const Tensors& s, const Tensors& rows) {
+    const Tensor next = s[0] * rows[0] + s[1];
+    return Scanned{{next, next, s[1] + 1, s[2]}, {}};
+  };
+  for (const bool reverse : {false, true})
+    expect_same(
+        [&](const Tensor& x) {
+          return scan(step, {a, b, a, b}, {x}, {.reverse = reverse}).states;
+        },
+        {3});
+}
+
+TEST_P(ScanOfAnyLength, LoopsWithinLoops) {
+  const Tensor h = random({3}, 1), w = random({3}, 3);
+  const auto step = [&w](const Tensors& s, const Tensors& rows) {
+    const Scanned in = scan(
+        [&](const Tensors& t, const Tensors& r) {
+          return Scanned{{(t[0] * w + r[0]).sin()}, {}};
+        },
+        {s[0]}, {rows[0]});
+    const Scanned of_rows = scan(
+        [&](const Tensors& t, const Tensors& r) { return Scanned{{t[0] * w + r[0]}, {}}; },
+        {rows[0][0]}, {rows[0]}, {.reverse = true});
+    return Scanned{{in.states[0] + of_rows.states[0]}, {s[0] + 1}};
+  };
+  expect_same(
+      [&](const Tensor& x) {
+        const Scanned all = scan(step, {h}, {x});
+        return Tensors{all.states[0], all.outputs[0]};
+      },
+      {2, 3});
+}
+
+// A loop within each step over what all steps share, whose length varies.
+TEST_P(ScanOfAnyLength, OfLoopsInAStep) {
+  const Tensor h = random({3}, 1).detach(), y = random({2, 3}, 2).detach();
+  expect_same(
+      [&](const Tensor& x) {
+        return scan(
+                   [&](const Tensors& s, const Tensors& rows) {
+                     const Scanned in = scan(
+                         [&](const Tensors& t, const Tensors& r) {
+                           return Scanned{{t[0] * 0.5f + r[0]}, {}};
+                         },
+                         {s[0]}, {x});
+                     return Scanned{{in.states[0] + rows[0]}, {}};
+                   },
+                   {h}, {y})
+            .states;
+      },
+      {3});
 }
 
 // The reference interpreter, which knows no schedules.
