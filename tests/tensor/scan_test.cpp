@@ -341,7 +341,7 @@ class ScanOfAnyLength : public Scan {
     Jit jit([&](const Tensors& in) { return f(in[0]); },
             {.dynamic = {{.argument = 0, .axis = 0, .name = "T", .min = 1, .max = 5}}});
     uint32_t seed = 20;
-    for (const int64_t n : {3, 3, 5, 1, 4, 2, 5, 3}) {
+    for (const int64_t n : {3, 3, 5, 1, 4}) {
       Sizes sizes = row;
       sizes.insert(sizes.begin(), n);
       const Tensor x = random(sizes, seed++).detach().realize();
@@ -352,7 +352,7 @@ class ScanOfAnyLength : public Scan {
       if (HasFailure()) return;
     }
     EXPECT_TRUE(jit.captured());
-    EXPECT_EQ(jit.stats().replays, 6u);
+    EXPECT_EQ(jit.stats().replays, 3u);
   }
 };
 INSTANTIATE_TEST_SUITE_P(, ScanOfAnyLength, testing::ValuesIn(devices()),
