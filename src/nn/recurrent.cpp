@@ -144,9 +144,10 @@ std::pair<Tensor, Recurrent::State> Recurrent::way(const Tensor& x, size_t k, St
   };
   Tensors sequences{gates};
   if (there.defined()) sequences.push_back(there);
-  // Loops have extents that are numbers, and elements.
+  // States of loops have extents that are numbers, and elements.
   const Sizes sizes = state[0].sizes();
-  if (std::ranges::all_of(sizes, &Size::is_number) && state[0].numel().max() > 0) {
+  const bool is_fixed = std::ranges::all_of(sizes, &Size::is_number);
+  if (!x.size(0).is_number() || (is_fixed && state[0].numel().max() > 0)) {
     Scanned all = scan(one, state, sequences, {.reverse = back});
     return {all.outputs[0], std::move(all.states)};
   }

@@ -414,6 +414,27 @@ TEST_P(ScanOfAnyLength, LoopsWithinLoops) {
       {2, 3});
 }
 
+TEST_P(ScanOfAnyLength, WithoutSequencesAndManyBesideEachOther) {
+  const Tensor h = random({3}, 1).detach(), w = random({2, 3}, 2).detach();
+  expect_same(
+      [&](const Tensor& x) {
+        const auto grown = [](const Tensors& s, const Tensors&) {
+          return Scanned{{s[0] * 0.5f + 1}, {}};
+        };
+        const auto each = [&](const Tensors& in) {
+          return scan(
+                     [&](const Tensors& s, const Tensors& rows) {
+                       return Scanned{{(s[0] + rows[0]).sin() * in[0]}, {s[0]}};
+                     },
+                     {h}, {x})
+              .outputs;
+        };
+        return Tensors{scan(grown, {h}, {}, {.steps = x.size(0)}).states[0],
+                       vmap(each)(Tensors{w})[0]};
+      },
+      {3});
+}
+
 // A loop within each step over what all steps share, whose length varies.
 TEST_P(ScanOfAnyLength, OfLoopsInAStep) {
   const Tensor h = random({3}, 1).detach(), y = random({2, 3}, 2).detach();
@@ -491,6 +512,16 @@ TEST(ScanErrors, NameTheValueAndTheFix) {
   says(gives([](const Tensor& t) { return t.cast(DType::F16); }), "after a step float16: cast it");
   says(gives([](const Tensor& t) { return t + t.sum().item(); }),
        "one of scan with those for all steps");
+  // Inside a Jit the number of steps may vary, and nothing else.
+  const auto varies = [&](int64_t axis, const Tensors& initial) {
+    return [&, axis, initial] {
+      Jit jit([&](const Tensors& in) { return scan(same, initial, {in[0]}).states; },
+              {.dynamic = {{.argument = 0, .axis = axis, .name = "T", .min = 1, .max = 9}}});
+      for (int i = 0; i < 2; i++) jit({Tensor::ones({4, 3}, cpu).realize()});
+    };
+  };
+  EXPECT_EQ(message(varies(0, {h})), "");
+  says(varies(1, {h}), "a row of sequence 0 is (T,), which varies (T in 1..9): the number of steps");
 }
 
 }  // namespace
