@@ -1,6 +1,5 @@
 // Recurrent layers: cells of one step, and RNN, LSTM and GRU over a sequence, which are loops
-// (scan.h): one step is compiled. Inside a Jit the number of steps may vary; where the batch does, each
-// step is a part of the graph, and their number may not.
+// (scan.h): one step is compiled. Inside a Jit the number of steps and the batch may vary.
 #pragma once
 
 #include <optional>

@@ -29,11 +29,12 @@ struct ScanOptions {
 /// is computed for all rows at once before, and outputs for all steps at once afterwards.
 ///
 /// The number of steps may be symbolic (an axis of a Jit that varies): there is one loop for all
-/// lengths, which runs as many steps as each call has, in memory for the most.
+/// lengths, which runs as many steps as each call has, in memory for the most. So may the first
+/// extents of states and of rows.
 ///
 /// States keep their shapes and have one dtype: ShapeError or InvalidArgument naming the state
 /// otherwise, for sequences of different lengths and for no steps, Unsupported for other symbolic
-/// extents than the number of steps and for more than 2^20 steps, each of which is launched.
+/// extents of states and rows and for more than 2^20 steps, each of which is launched.
 ///
 ///     const Scanned s = scan([&](const Tensors& h, const Tensors& x) {
 ///       const Tensor next = (x[0] + h[0].matmul(w)).tanh();

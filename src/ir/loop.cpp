@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/batch.h"
+#include "ir/extents.h"
 #include "ir/gradient.h"
 #include "ir/rule.h"
 #include "ir/symbolic.h"
@@ -47,9 +48,9 @@ LoopLayout layout(std::span<const UOp> states) {
 UOp packed(std::span<const UOp> values, const LoopLayout& at, int64_t rows) {
   UOp out = zeros(values[0]->dtype, {Dim(rows), Dim(at.row)});
   for (size_t k = 0; k < values.size(); k++) {
-    const int64_t n = element_count(values[k]->shape) / std::max<int64_t>(rows, 1);
-    const UOp flat = reshape(values[k], {Dim(rows), Dim(n)});
-    out = put(out, {{Dim(0), Dim(rows)}, {Dim(at.offsets[k]), Dim(at.offsets[k] + n)}}, flat);
+    const Dim begin(at.offsets[k]), n = count_of(std::span(values[k]->shape).subspan(1));
+    const UOp flat = reshape(values[k], {Dim(rows), n});
+    out = put(out, {{Dim(0), Dim(rows)}, {begin, begin + n}}, flat);
   }
   return out;
 }
@@ -57,8 +58,8 @@ UOp packed(std::span<const UOp> values, const LoopLayout& at, int64_t rows) {
 // State k of `rows` rows: (rows, shape).
 UOp unpacked(const UOp& all, const LoopLayout& at, size_t k, const Shape& shape, const Dim& first,
              const Dim& rows) {
-  const int64_t begin = at.offsets[k], n = element_count(shape);
-  return reshape(shrink(all, {{first, first + rows}, {Dim(begin), Dim(begin + n)}}),
+  const Dim begin(at.offsets[k]), n = count_of(shape);
+  return reshape(shrink(all, {{first, first + rows}, {begin, begin + n}}),
                  with_rows(rows, shape));
 }
 
@@ -122,7 +123,7 @@ class BodyMaker {
       body->sequences++;
       src.push_back(sequence);
       const UOp row = add_place(place, {sequence->shape.at(1)});
-      const Dim n = element_count(place->shape);
+      const Dim n = count_of(place->shape);
       canonical[place] = reshape(row->shape[0] == n ? row : shrink(row, {{Dim(0), n}}), place->shape);
     }
     for (const auto& [place, value] : constants_) {
@@ -138,9 +139,9 @@ class BodyMaker {
 
   // Rows begin where any device may bind a buffer.
   void add_sequence(const UOp& place, const UOp& sequence) {
-    const int64_t n = element_count(place->shape), padded = aligned(n, place->dtype);
-    UOp flat = reshape(sequence, {spec_.steps, Dim(n)});
-    if (padded != n) flat = pad(flat, {{Dim(0), Dim(0)}, {Dim(0), Dim(padded - n)}});
+    const Dim n = count_of(place->shape), padded = aligned(n.max(), place->dtype);
+    UOp flat = reshape(sequence, {spec_.steps, n});
+    if (!(padded == n)) flat = pad(flat, {{Dim(0), Dim(0)}, {Dim(0), padded - n}});
     sequences_.emplace_back(place, placed(flat, spec_.device));
   }
 
@@ -187,8 +188,7 @@ class BodyMaker {
   // In memory without gaps between rows, as places have it.
   void take_out(const Node* n) {
     const UOp value(n);
-    Dim all = 1;
-    for (const Dim& d : n->shape) all = all * d;
+    const Dim all = count_of(n->shape);
     const UOp flat = all.is_const() ? value : reshape(value, {all});
     const UOp place = place_like(flat);
     constants_.emplace_back(place, flat);
@@ -318,7 +318,7 @@ UOp with_sums(const UOp& loop) {
   for (const Node* n : toposort(body.next)) {
     if (!by_state.at(n) || !is_sum(n) || n->dtype != loop->dtype) continue;
     const UOp kept(terms.with_all(n));
-    if (std::ranges::find(more->next, kept) != more->next.end()) continue;
+    if (!is_dense(kept->shape) || std::ranges::find(more->next, kept) != more->next.end()) continue;
     const auto number = int32_t(body.places.size() + places.size());
     places.push_back(body_place(number, kept->dtype, kept->shape, device_of(loop)));
     more->next.push_back(kept);
@@ -438,7 +438,7 @@ std::vector<UOp> operands_of_sums(std::span<const UOp> next, std::span<const UOp
     const auto factors = added->op == Op::Mul ? added->src() : n->src();
     for (UOp x : factors) {
       while (is_movement(x->op)) x = x->src(0);
-      if (by_state.at(x.get()) && is_alu(x->op) && x->dtype == states[0]->dtype &&
+      if (by_state.at(x.get()) && is_alu(x->op) && x->dtype == states[0]->dtype && is_dense(x->shape) &&
           std::ranges::find(out, x) == out.end())
         out.push_back(x);
     }
@@ -519,6 +519,10 @@ UOp loop_batched(const UOp& u, const Dim& count, std::span<const UOp> sources) {
         "have states that vary: compute its result in the step, as a state, or give it a number of "
         "values",
         expression(count.uop()));
+  const auto varies = [](const UOp& place) { return is_symbolic(place->shape); };
+  if (std::ranges::any_of(std::span(body.places).first(states + body.sequences), varies))
+    fail<Unsupported>("scan: a loop whose states or rows vary is not made for {} values at once",
+                      expression(count.uop()));
   const int64_t n = count.value();
   LoopSpec many{.steps = arg.steps, .reverse = arg.reverse, .device = device_of(u)};
   UOpMap<UOp> values;

@@ -5,6 +5,7 @@
 
 #include <tuff/scan.h>
 
+#include "ir/extents.h"
 #include "ir/loop.h"
 #include "ir/rule.h"
 #include "ir/walk.h"
@@ -49,7 +50,7 @@ UOp initial_state(const UOp& loop, size_t k) {
     all = all->src(2);
   }
   const Dim begin(at.offsets[k]);
-  return ir::reshape(ir::shrink(loop->src(0), {{begin, begin + Dim(ir::element_count(shape))}}),
+  return ir::reshape(ir::shrink(loop->src(0), {{begin, begin + ir::count_of(shape)}}),
                      shape);
 }
 
@@ -232,12 +233,15 @@ std::optional<Layer> layer_of(Exporter& e, const UOp& loop) {
   const auto constants = ir::constants_of(*loop);
   const Shape& shape = state_shape(loop, 0);
   if (shape.size() != 2 || constants.empty() || constants.size() > 2) return std::nullopt;
-  const int64_t batch = shape[0].value(), hidden = shape[1].value();
+  if (!shape[1].is_const()) return std::nullopt;
+  const Dim& batch = shape[0];
+  const int64_t hidden = shape[1].value();
   const UOp rows = sequence(loop, 0);
   for (const Kind& kind : kinds()) {
     const int64_t width = kind.gates * hidden;
-    if (kind.states != state_count(loop) || !(rows->shape[1] == batch * width)) continue;
-    const UOp gates = ir::reshape(rows, {rows->shape[0], Dim(batch), Dim(width)});
+    if (kind.states != state_count(loop) || !(rows->shape[1] == batch * Dim(width)))
+      continue;
+    const UOp gates = ir::reshape(rows, {rows->shape[0], batch, Dim(width)});
     Layer l{.kind = &kind, .given = {}, .weight = {}, .bias = {}, .initial = {}};
     for (size_t k = 0; k < kind.states; k++) l.initial.push_back(initial_state(loop, k));
     for (size_t i = 0; i < constants.size(); i++) {
@@ -334,8 +338,8 @@ std::optional<Read> read_of(const UOp& u) {
   const auto& pairs = u->get<ir::Pairs>();
   const ir::LoopLayout at = ir::layout_of(*loop);
   for (size_t k = 0; k < at.offsets.size(); k++) {
-    const int64_t n = ir::element_count(state_shape(loop, k));
-    if (pairs[1].a == at.offsets[k] && pairs[1].b == at.offsets[k] + n &&
+    const Dim begin(at.offsets[k]);
+    if (pairs[1].a == begin && pairs[1].b == begin + ir::count_of(state_shape(loop, k)) &&
         arg_of(loop).rows == arg_of(loop).steps.max() + 1)
       return Read{loop, k, pairs[0].a, pairs[0].b};
   }

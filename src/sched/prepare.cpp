@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/extents.h"
 #include "ir/loop.h"
 #include "ir/rule.h"
 #include "ir/scalar_eval.h"
@@ -25,11 +26,6 @@ Shape without_ones(const Shape& s) {
   Shape out;
   std::copy_if(s.begin(), s.end(), std::back_inserter(out), [](const Dim& d) { return !(d == 1); });
   return out;
-}
-// No gaps between rows: only the outermost extent may be symbolic.
-bool is_dense(const Shape& s) {
-  return std::all_of(s.begin() + (s.empty() ? 0 : 1), s.end(),
-                     [](const Dim& d) { return d.is_const(); });
 }
 bool keeps_layout(const Node& reshape) {
   const Shape to = without_ones(reshape.shape), from = without_ones(reshape.src(0)->shape);

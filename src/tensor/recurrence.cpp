@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "ir/batch.h"
+#include "ir/extents.h"
 #include "ir/loop.h"
 #include "ir/rule.h"
 #include "ir/walk.h"
@@ -18,15 +19,13 @@ namespace {
 // Each step's calls are a part of the schedule: some hundred bytes for each.
 constexpr int64_t kMaxSteps = 1 << 20;
 
-// How many steps there are may vary, what a step computes with may not.
-void require_numbers(const std::string& what, const Sizes& sizes) {
-  for (const Size& s : sizes) {
-    if (!s.is_number())
-      fail<Unsupported>(
-          "scan: {} is {}, which varies ({}): the number of steps may vary, all other extents are "
-          "numbers: pad it to the most there are",
-          what, detail::text(sizes), detail::varying_text(sizes));
-  }
+// Rows and states lie in memory that has room for the largest of them.
+void require_dense(const std::string& what, const Sizes& sizes) {
+  if (!ir::is_dense(detail::shape_of(sizes)))
+    fail<Unsupported>(
+        "scan: {} is {}, of which more than the first extent varies ({}): permute() it, or pad it to "
+        "the most there are",
+        what, detail::text(sizes), detail::varying_text(sizes));
 }
 
 Size steps_of(const Tensors& sequences, const ScanOptions& options) {
@@ -35,7 +34,7 @@ Size steps_of(const Tensors& sequences, const ScanOptions& options) {
     const Tensor& x = sequences[i];
     if (x.dim() == 0) fail<ShapeError>("scan: sequence {} has no axis of steps", i);
     const Sizes sizes = x.sizes();
-    require_numbers(fmt::format("a row of sequence {}", i), {sizes.begin() + 1, sizes.end()});
+    require_dense(fmt::format("a row of sequence {}", i), {sizes.begin() + 1, sizes.end()});
     if (steps.max() >= 0 && !detail::same(sizes[0], steps))
       fail<ShapeError>("scan: sequence {} has {} rows for {} steps", i, sizes[0].str(),
                        steps.str());
@@ -53,11 +52,11 @@ Size steps_of(const Tensors& sequences, const ScanOptions& options) {
 void check_initial(const Tensors& initial, const Tensors& sequences) {
   if (initial.empty()) fail<InvalidArgument>("scan: there is no state: use vmap()");
   for (size_t k = 0; k < initial.size(); k++) {
-    require_numbers(fmt::format("state {}", k), initial[k].sizes());
+    require_dense(fmt::format("state {}", k), initial[k].sizes());
     if (initial[k].dtype() != initial[0].dtype())
       fail<InvalidArgument>("scan: state 0 is {}, state {} is {}: cast one", name(initial[0].dtype()),
                             k, name(initial[k].dtype()));
-    if (initial[k].numel() == 0) fail<ShapeError>("scan: state {} has no elements", k);
+    if (initial[k].numel().max() == 0) fail<ShapeError>("scan: state {} has no elements", k);
   }
   for (const Tensors* list : {&initial, &sequences})
     for (const Tensor& t : *list) detail::require_same_device("scan", initial[0], t);
@@ -118,7 +117,6 @@ Scanned scan(const ScanStep& f, const Tensors& initial, const Tensors& sequences
   const Scanned step = f(detail::same_values(states), detail::same_values(rows));
   check_next(initial, step.states);
   for (const Tensor& y : step.outputs) {
-    require_numbers("an output of a step", y.sizes());
     detail::require_same_device("scan", initial[0], y);
   }
   const detail::BuildGuard section;

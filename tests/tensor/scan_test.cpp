@@ -336,13 +336,16 @@ TEST_P(Scan, IsReplayed) {
 class ScanOfAnyLength : public Scan {
  protected:
   using Function = std::function<Tensors(const Tensor& x)>;
-  // In the function sequences have all of their rows, whatever their number.
-  void expect_same(const Function& f, const Sizes& row) const {
-    Jit jit([&](const Tensors& in) { return f(in[0]); },
-            {.dynamic = {{.argument = 0, .axis = 0, .name = "T", .min = 1, .max = 5}}});
+  // `batch`: the first extent of a row varies too.
+  void expect_same(const Function& f, const Sizes& row, bool batch = false) const {
+    JitOptions options{.dynamic = {{.argument = 0, .axis = 0, .name = "T", .min = 1, .max = 5}}};
+    if (batch)
+      options.dynamic.push_back({.argument = 0, .axis = 1, .name = "B", .min = 1, .max = 4});
+    Jit jit([&](const Tensors& in) { return f(in[0]); }, options);
     uint32_t seed = 20;
     for (const int64_t n : {3, 3, 5, 1, 4}) {
       Sizes sizes = row;
+      if (batch) sizes[0] = 1 + (n + 1) % 4;
       sizes.insert(sizes.begin(), n);
       const Tensor x = random(sizes, seed++).detach().realize();
       const Tensors got = jit({x}), want = f(x);
@@ -375,6 +378,25 @@ TEST_P(ScanOfAnyLength, ValuesAndGradients) {
           return out;
         },
         {2, 3});
+}
+
+TEST_P(ScanOfAnyLength, RowsAndStatesMayVaryToo) {
+  const Tensor w = random({3, 3}, 2), u = random({3, 3}, 3);
+  const auto step = [&](const Tensors& s, const Tensors& rows) {
+    const Tensor next = (s[0].matmul(w) + rows[0].matmul(u)).tanh();
+    return Scanned{{next, s[0]}, {next * rows[0] - s[1]}};
+  };
+  expect_same(
+      [&](const Tensor& x) {
+        const Tensor first = x.mean({0}).matmul(u);
+        const Scanned all = scan(step, {first, first * 2}, {x}, {.reverse = true});
+        Tensors out{all.states[0], all.states[1], all.outputs[0]};
+        const Tensors slopes =
+            (all.states[1].sum() + all.outputs[0].square().sum()).gradient({w, u});
+        out.insert(out.end(), slopes.begin(), slopes.end());
+        return out;
+      },
+      {2, 3}, true);
 }
 
 // Two rows of states in turn; and what is copied from one state to another is not where there is no
@@ -512,16 +534,16 @@ TEST(ScanErrors, NameTheValueAndTheFix) {
   says(gives([](const Tensor& t) { return t.cast(DType::F16); }), "after a step float16: cast it");
   says(gives([](const Tensor& t) { return t + t.sum().item(); }),
        "one of scan with those for all steps");
-  // Inside a Jit the number of steps may vary, and nothing else.
-  const auto varies = [&](int64_t axis, const Tensors& initial) {
-    return [&, axis, initial] {
-      Jit jit([&](const Tensors& in) { return scan(same, initial, {in[0]}).states; },
+  // Inside a Jit the number of steps and the first extents of rows and states may vary.
+  const auto varies = [&](int64_t axis) {
+    return [&, axis] {
+      Jit jit([&](const Tensors& in) { return scan(same, {h}, {in[0]}).states; },
               {.dynamic = {{.argument = 0, .axis = axis, .name = "T", .min = 1, .max = 9}}});
-      for (int i = 0; i < 2; i++) jit({Tensor::ones({4, 3}, cpu).realize()});
+      for (int i = 0; i < 2; i++) jit({Tensor::ones({4, 3, 2}, cpu).realize()});
     };
   };
-  EXPECT_EQ(message(varies(0, {h})), "");
-  says(varies(1, {h}), "a row of sequence 0 is (T,), which varies (T in 1..9): the number of steps");
+  for (const int64_t axis : {0, 1}) EXPECT_EQ(message(varies(axis)), "");
+  says(varies(2), "a row of sequence 0 is (3, T), of which more than the first extent varies (T in");
 }
 
 }  // namespace
