@@ -438,8 +438,8 @@ std::vector<UOp> operands_of_sums(std::span<const UOp> next, std::span<const UOp
     const auto factors = added->op == Op::Mul ? added->src() : n->src();
     for (UOp x : factors) {
       while (is_movement(x->op)) x = x->src(0);
-      if (by_state.at(x.get()) && is_alu(x->op) && x->dtype == states[0]->dtype && is_dense(x->shape) &&
-          std::ranges::find(out, x) == out.end())
+      if (by_state.at(x.get()) && is_alu(x->op) && x->dtype == states[0]->dtype &&
+          is_dense(x->shape) && std::ranges::find(out, x) == out.end())
         out.push_back(x);
     }
   }

@@ -25,8 +25,8 @@ struct LoopSpec {
 // All states after each step, one below the other: (steps + 1, elements). States of step t are read
 // from row t and stored in row t + 1; in reverse read from row t + 1 and stored in row t. A state
 // begins where any device may bind it; what is between states is undefined. States have one dtype
-// and dense shapes (extents.h). There is room for the largest extents and the most steps: elements and rows
-// beyond those at hand are undefined.
+// and dense shapes (extents.h). There is room for the largest extents and the most steps: elements
+// and rows beyond those at hand are undefined.
 UOp loop(const LoopSpec& spec);
 
 // State k before and after each step, or after all steps: (steps, its shape); its shape.

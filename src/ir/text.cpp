@@ -136,8 +136,8 @@ std::string Listing::arg(const Node& n) const {
       std::vector<UOp> nodes = v.body->places;
       nodes.insert(nodes.end(), v.body->next.begin(), v.body->next.end());
       return fmt::format("steps {} {} rows {} states {} sequences {} body {}",
-                         l.dim(v.steps), v.reverse ? "backwards" : "forwards", v.rows, v.body->next.size(),
-                         v.body->sequences, quoted(to_text(sink(nodes))));
+                         l.dim(v.steps), v.reverse ? "backwards" : "forwards", v.rows,
+                         v.body->next.size(), v.body->sequences, quoted(to_text(sink(nodes))));
     }
     std::string operator()(const CustomKernelArg& v) const {
       std::string out = fmt::format("kernel {} {:016x} groups {}x{}x{}", quoted(v.kernel->name),

@@ -117,8 +117,8 @@ bool may_draw(const io::onnx::Graph& graph) {
 constexpr int64_t kMostCopies = 16;  // of a step in the graph, where it can be a loop
 
 // As one loop of the graph, which many steps are: where states keep their shapes and a step reads
-// no contents. Absent where that is not so, unless how many steps there are varies: then there is no
-// other way.
+// no contents. Absent where that is not so, unless how many steps there are varies: there is no
+// other way then.
 std::optional<Outputs> as_loop(const Node& node, const Scan& s) {
   Tensors initial, sequences;
   for (size_t i = 0; i < node.count(); i++) {

@@ -23,8 +23,8 @@ constexpr int64_t kMaxSteps = 1 << 20;
 void require_dense(const std::string& what, const Sizes& sizes) {
   if (!ir::is_dense(detail::shape_of(sizes)))
     fail<Unsupported>(
-        "scan: {} is {}, of which more than the first extent varies ({}): permute() it, or pad it to "
-        "the most there are",
+        "scan: {} is {}, of which more than the first extent varies ({}): permute() it, or pad it "
+        "to the most there are",
         what, detail::text(sizes), detail::varying_text(sizes));
 }
 

@@ -543,7 +543,7 @@ TEST(ScanErrors, NameTheValueAndTheFix) {
     };
   };
   for (const int64_t axis : {0, 1}) EXPECT_EQ(message(varies(axis)), "");
-  says(varies(2), "a row of sequence 0 is (3, T), of which more than the first extent varies (T in");
+  says(varies(2), "a row of sequence 0 is (3, T), of which more than the first extent varies (T ");
 }
 
 }  // namespace
