@@ -92,17 +92,19 @@ std::vector<double> Expectation::looped(const Node& n) {
   const size_t states = next.size();
   std::vector<double> out(size_t(array(n).count()), 0);
   const std::vector<double>& initial = source(n, 0);
-  std::ranges::copy(initial, out.begin() + first_row(n) * ptrdiff_t(initial.size()));
+  const int64_t first_row = values_.extent(ir::first_row(n));
+  std::ranges::copy(initial, out.begin() + first_row * ptrdiff_t(initial.size()));
   for (const LoopStep& step : steps_of(n)) {
+    if (values_.extent(step.runs) == 0) continue;
     Expectation of_step(bindings_);
     for (size_t p = 0; p < body.places.size(); p++) {
-      const Node& place = *body.places[p];
+      const UOp& place = body.places[p];
       const bool state = p < states;
       const HostArray& from = state ? array(n) : values_.value(n.src(p - states + 1));
       const auto first = (state ? out : source(n, p - states + 1)).begin() + step.reads[p];
-      of_step.values_.put(body.places[p], part_of(from, place, step.reads[p]));
-      of_step.errors_.emplace(&place,
-                              std::vector<double>(first, first + element_count(place.shape)));
+      of_step.values_.put_part(place, from, step.reads[p]);
+      const int64_t count = of_step.values_.value(place).count();
+      of_step.errors_.emplace(place.get(), std::vector<double>(first, first + count));
     }
     for (size_t k = 0; k < states; k++)
       std::ranges::copy(of_step.errors(next[k]), out.begin() + step.stores[k]);

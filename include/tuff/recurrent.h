@@ -1,6 +1,5 @@
 // Recurrent layers: cells of one step, and RNN, LSTM and GRU over a sequence, which are loops
-// (scan.h): one step is compiled. Lengths are numbers, also inside a Jit; a batch may vary there, and
-// then each step is a part of the graph.
+// (scan.h): one step is compiled. Inside a Jit the number of steps and the batch may vary.
 #pragma once
 
 #include <optional>

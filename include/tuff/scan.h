@@ -17,7 +17,7 @@ using ScanStep = std::function<Scanned(const Tensors& states, const Tensors& row
 
 /// How a loop runs.
 struct ScanOptions {
-  int64_t steps = -1;    // -1: as many as the sequences have rows; needed where there are none
+  Size steps = -1;       // -1: as many as the sequences have rows; needed where there are none
   bool reverse = false;  // from the last row to the first; outputs stay with their rows
 };
 
@@ -28,9 +28,13 @@ struct ScanOptions {
 /// states are kept for the gradient, which is a loop back. What a step computes of its rows alone
 /// is computed for all rows at once before, and outputs for all steps at once afterwards.
 ///
+/// The number of steps may be symbolic (an axis of a Jit that varies): there is one loop for all
+/// lengths, which runs as many steps as each call has, in memory for the most. So may the first
+/// extents of states and of rows.
+///
 /// States keep their shapes and have one dtype: ShapeError or InvalidArgument naming the state
-/// otherwise, for sequences of different lengths and for no steps, Unsupported for symbolic
-/// extents and more than 2^20 steps, each of which is launched.
+/// otherwise, for sequences of different lengths and for no steps, Unsupported for other symbolic
+/// extents of states and rows and for more than 2^20 steps, each of which is launched.
 ///
 ///     const Scanned s = scan([&](const Tensors& h, const Tensors& x) {
 ///       const Tensor next = (x[0] + h[0].matmul(w)).tanh();

@@ -103,7 +103,7 @@ void bind_autograd(py::module_& m) {
       arg("function"), arg("arguments"), arg("in_dims"), arg("out_dim"), "What tuff.vmap calls.");
   m.def(
       "scan_of",
-      [](const py::function& f, const Tensors& initial, const Tensors& sequences, int64_t steps,
+      [](const py::function& f, const Tensors& initial, const Tensors& sequences, const Size& steps,
          bool reverse) {
         const auto step = [&f](const Tensors& states, const Tensors& rows) {
           const py::object pair = result_of(f, py::make_tuple(states, rows));

@@ -219,7 +219,8 @@ def scan(f, init, xs=None, length=None, reverse=False):
 
     f is called once, with tensors that stand for those of all steps, and must not read their values or write memory
     that depends on them; random numbers are the same in every step. Compiling takes as long as one step does. The
-    carry keeps its shapes and has one dtype."""
+    carry keeps its shapes and has one dtype. Inside a Jit the number of steps may vary, and of the carry and
+    the xs' rows the first extent."""
     result = []
 
     def step(states, rows):

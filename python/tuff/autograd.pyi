@@ -1,7 +1,7 @@
 """Types of tuff.autograd."""
 from typing import Any, Callable, Sequence
 
-from . import Tensor
+from . import Size, Tensor
 
 
 class FunctionContext:
@@ -27,7 +27,7 @@ def jacfwd(function: Callable[..., Tensor], inputs: Tensor | Sequence[Tensor]) -
 def jacrev(function: Callable[..., Tensor], inputs: Tensor | Sequence[Tensor]) -> Any: ...
 def jvp(function: Callable[..., Any], inputs: Tensor | Sequence[Tensor],
         v: Tensor | Sequence[Tensor]) -> tuple[Any, Any]: ...
-def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None,
+def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | Size | None = None,
          reverse: bool = False) -> tuple[Any, Any]: ...
 def vjp(function: Callable[..., Any], inputs: Tensor | Sequence[Tensor],
         v: Tensor | Sequence[Tensor] | None = None) -> tuple[Any, Any]: ...

@@ -319,13 +319,12 @@ HostArray Evaluation::reduced(const Node& n) const {
   return a;
 }
 
-HostArray part_of(const HostArray& from, const Node& place, int64_t begin) {
-  HostArray a{place.dtype, {}, {}};
-  for (const Dim& d : place.shape) a.shape.push_back(d.value());
+void Evaluation::put_part(const UOp& place, const HostArray& from, int64_t begin) {
+  HostArray a{place->dtype, extents(place->shape), {}};
   const auto size = int64_t(size_bytes(a.dtype));
   const auto first = from.bytes.begin() + begin * size;
   a.bytes.assign(first, first + a.count() * size);
-  return a;
+  put(place, std::move(a));
 }
 
 HostArray Evaluation::looped(const Node& n) const {
@@ -334,12 +333,14 @@ HostArray Evaluation::looped(const Node& n) const {
   const size_t states = next.size();
   HostArray out = fresh(n);
   const std::vector<std::byte>& initial = src(n, 0).bytes;
-  std::ranges::copy(initial, out.bytes.begin() + first_row(n) * ptrdiff_t(initial.size()));
+  const int64_t first = extent(first_row(n));
+  std::ranges::copy(initial, out.bytes.begin() + first * ptrdiff_t(initial.size()));
   for (const LoopStep& step : steps_of(n)) {
+    if (extent(step.runs) == 0) continue;
     Evaluation of_step(bindings_);
     for (size_t p = 0; p < body.places.size(); p++) {
       const HostArray& from = p < states ? out : src(n, p - states + 1);
-      of_step.put(body.places[p], part_of(from, *body.places[p], step.reads[p]));
+      of_step.put_part(body.places[p], from, step.reads[p]);
     }
     for (size_t k = 0; k < states; k++) {
       const auto to = step.stores[k] * ptrdiff_t(size_bytes(n.dtype));

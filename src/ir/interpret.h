@@ -28,9 +28,6 @@ struct Bindings {
   std::unordered_map<std::string, int64_t> variables;
 };
 
-// As many elements as `place` has, in its shape, from one on.
-HostArray part_of(const HostArray& from, const Node& place, int64_t begin);
-
 // The values of a growing graph: every node is evaluated once, when it or something above it is
 // first asked for. Nothing is written back by Assigns. `bindings` must outlive it and may grow.
 class Evaluation {
@@ -39,7 +36,10 @@ class Evaluation {
   const HostArray& value(const UOp& u);
   // What a place is taken for.
   void put(const UOp& place, HostArray a) { values_.emplace(place.get(), std::move(a)); }
+  // As many elements of `from` as the place has, in its shape, from one on.
+  void put_part(const UOp& place, const HostArray& from, int64_t begin);
   IntVec extents(const Shape& s) const;  // with the variables' values
+  int64_t extent(const Dim& d) const { return extents({d})[0]; }
   // For every element of a movement op's result the source element it is, or -1 in padding.
   // For every element of a Reduce's source the element of the result it goes to.
   std::vector<int64_t> source_elements(const Node& movement) const;

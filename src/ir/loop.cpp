@@ -3,8 +3,11 @@
 #include <algorithm>
 
 #include "ir/batch.h"
+#include "ir/extents.h"
 #include "ir/gradient.h"
 #include "ir/rule.h"
+#include "ir/symbolic.h"
+#include "ir/text.h"
 #include "ir/walk.h"
 
 namespace tuff::ir {
@@ -19,8 +22,8 @@ int64_t aligned(int64_t count, DType t) {
   return (count + unit - 1) / unit * unit;
 }
 
-Shape with_rows(int64_t rows, const Shape& shape) {
-  Shape out{Dim(rows)};
+Shape with_rows(const Dim& rows, const Shape& shape) {
+  Shape out{rows};
   out.insert(out.end(), shape.begin(), shape.end());
   return out;
 }
@@ -45,26 +48,31 @@ LoopLayout layout(std::span<const UOp> states) {
 UOp packed(std::span<const UOp> values, const LoopLayout& at, int64_t rows) {
   UOp out = zeros(values[0]->dtype, {Dim(rows), Dim(at.row)});
   for (size_t k = 0; k < values.size(); k++) {
-    const int64_t n = element_count(values[k]->shape) / std::max<int64_t>(rows, 1);
-    const UOp flat = reshape(values[k], {Dim(rows), Dim(n)});
-    out = put(out, {{Dim(0), Dim(rows)}, {Dim(at.offsets[k]), Dim(at.offsets[k] + n)}}, flat);
+    const Dim begin(at.offsets[k]), n = count_of(std::span(values[k]->shape).subspan(1));
+    const UOp flat = reshape(values[k], {Dim(rows), n});
+    out = put(out, {{Dim(0), Dim(rows)}, {begin, begin + n}}, flat);
   }
   return out;
 }
 
 // State k of `rows` rows: (rows, shape).
-UOp unpacked(const UOp& all, const LoopLayout& at, size_t k, const Shape& shape, int64_t first,
-             int64_t rows) {
-  const int64_t begin = at.offsets[k], n = element_count(shape);
-  return reshape(shrink(all, {{Dim(first), Dim(first + rows)}, {Dim(begin), Dim(begin + n)}}),
+UOp unpacked(const UOp& all, const LoopLayout& at, size_t k, const Shape& shape, const Dim& first,
+             const Dim& rows) {
+  const Dim begin(at.offsets[k]), n = count_of(shape);
+  return reshape(shrink(all, {{first, first + rows}, {begin, begin + n}}),
                  with_rows(rows, shape));
 }
 
 const LoopArg& arg_of(const Node& loop) { return loop.get<LoopArg>(); }
+// Where row `steps` is.
+Dim row_after_all(const LoopArg& arg) {
+  if (arg.steps.max() < arg.rows) return arg.steps;
+  return Dim(simplify(floormod(arg.steps.uop(), arg.rows)));
+}
 const Shape& state_shape(const Node& loop, size_t k) {
   return arg_of(loop).body->places[k]->shape;
 }
-UOp states_of(const UOp& all, const UOp& like, size_t k, int64_t first, int64_t rows) {
+UOp states_of(const UOp& all, const UOp& like, size_t k, const Dim& first, const Dim& rows) {
   return unpacked(all, layout_of(*like), k, state_shape(*like, k), first, rows);
 }
 // Of `all`, which is as a loop's result: what its steps read, and what they store.
@@ -115,7 +123,7 @@ class BodyMaker {
       body->sequences++;
       src.push_back(sequence);
       const UOp row = add_place(place, {sequence->shape.at(1)});
-      const Dim n = element_count(place->shape);
+      const Dim n = count_of(place->shape);
       canonical[place] = reshape(row->shape[0] == n ? row : shrink(row, {{Dim(0), n}}), place->shape);
     }
     for (const auto& [place, value] : constants_) {
@@ -123,7 +131,7 @@ class BodyMaker {
       canonical[place] = add_place(place, place->shape);
     }
     body->next = substitute(needed, canonical);
-    return make(Op::Loop, DType::Void, src, LoopArg{body, spec_.steps, spec_.reverse, spec_.steps + 1});
+    return make(Op::Loop, DType::Void, src, LoopArg{body, spec_.steps, spec_.reverse});
   }
 
  private:
@@ -131,9 +139,9 @@ class BodyMaker {
 
   // Rows begin where any device may bind a buffer.
   void add_sequence(const UOp& place, const UOp& sequence) {
-    const int64_t n = element_count(place->shape), padded = aligned(n, place->dtype);
-    UOp flat = reshape(sequence, {Dim(spec_.steps), Dim(n)});
-    if (padded != n) flat = pad(flat, {{Dim(0), Dim(0)}, {Dim(0), Dim(padded - n)}});
+    const Dim n = count_of(place->shape), padded = aligned(n.max(), place->dtype);
+    UOp flat = reshape(sequence, {spec_.steps, n});
+    if (!(padded == n)) flat = pad(flat, {{Dim(0), Dim(0)}, {Dim(0), padded - n}});
     sequences_.emplace_back(place, placed(flat, spec_.device));
   }
 
@@ -161,25 +169,34 @@ class BodyMaker {
           for (const UOp& u : *list) work.push_back(u.get());
       } else if (!d && !is_movement(n->op) && n->op != Op::Sink) {
         take_out(n);
-      } else if (d == kRow && (n->op == Op::Reduce || n->op == Op::Scatter || n->op == Op::Loop)) {
+      } else if (d == kRow && is_for_all_rows(*n)) {
         compute_ahead(n);
       } else if (!(d && n->src_count == 1 && is_place(n))) {
         for (const UOp& s : n->src()) work.push_back(s.get());
       }
     }
   }
+  // States of an inner loop for so many rows would vary.
+  bool is_for_all_rows(const Node& n) const {
+    return n.op == Op::Reduce || n.op == Op::Scatter ||
+           (n.op == Op::Loop && spec_.steps.is_const());
+  }
   bool is_place(const Node* n) const {
     const auto is_n = [n](const UOp& p) { return p.get() == n; };
     return std::ranges::any_of(spec_.states, is_n) || std::ranges::any_of(spec_.rows, is_n);
   }
+  // In memory without gaps between rows, as places have it.
   void take_out(const Node* n) {
-    const UOp value(n), place = place_like(value);
-    constants_.emplace_back(place, value);
-    replaced_[value] = place;
+    const UOp value(n);
+    const Dim all = count_of(n->shape);
+    const UOp flat = all.is_const() ? value : reshape(value, {all});
+    const UOp place = place_like(flat);
+    constants_.emplace_back(place, flat);
+    replaced_[value] = reshape(place, n->shape);
   }
   void compute_ahead(const Node* n) {
     const UOp one(n), place = place_of(n->dtype, n->shape, spec_.device);
-    add_sequence(place, batched(std::span(&one, 1), Dim(spec_.steps), given_)[0]);
+    add_sequence(place, batched(std::span(&one, 1), spec_.steps, given_)[0]);
     replaced_[one] = place;
   }
 
@@ -203,13 +220,13 @@ std::span<const UOp> sequences_of(const Node& loop) {
 std::span<const UOp> constants_of(const Node& loop) {
   return loop.src().subspan(1 + arg_of(loop).body->sequences);
 }
-int64_t first_row(const Node& loop) {
+Dim first_row(const Node& loop) {
   const LoopArg& arg = arg_of(loop);
-  return (arg.reverse ? arg.steps : 0) % arg.rows;
+  return arg.reverse ? row_after_all(arg) : Dim(0);
 }
-int64_t last_row(const Node& loop) {
+Dim last_row(const Node& loop) {
   const LoopArg& arg = arg_of(loop);
-  return (arg.reverse ? 0 : arg.steps) % arg.rows;
+  return arg.reverse ? Dim(0) : row_after_all(arg);
 }
 UOp with_last_states(const UOp& loop) {
   LoopArg arg = arg_of(*loop);
@@ -222,9 +239,13 @@ std::vector<LoopStep> steps_of(const Node& loop) {
   const LoopBody& body = *arg.body;
   const LoopLayout at = layout_of(loop);
   std::vector<LoopStep> out;
-  for (int64_t i = 0; i < arg.steps; i++) {
-    const int64_t t = arg.reverse ? arg.steps - 1 - i : i;
+  const int64_t most = arg.steps.max();
+  for (int64_t i = 0; i < most; i++) {
+    const int64_t t = arg.reverse ? most - 1 - i : i;
     LoopStep step;
+    if (!arg.steps.is_const())
+      step.runs = Dim(simplify(
+          where(lt(index_const(t), arg.steps.uop()), index_const(1), index_const(0))));
     for (const int64_t offset : at.offsets) {
       step.reads.push_back((t + arg.reverse) % arg.rows * at.row + offset);
       step.stores.push_back((t + !arg.reverse) % arg.rows * at.row + offset);
@@ -297,7 +318,7 @@ UOp with_sums(const UOp& loop) {
   for (const Node* n : toposort(body.next)) {
     if (!by_state.at(n) || !is_sum(n) || n->dtype != loop->dtype) continue;
     const UOp kept(terms.with_all(n));
-    if (std::ranges::find(more->next, kept) != more->next.end()) continue;
+    if (!is_dense(kept->shape) || std::ranges::find(more->next, kept) != more->next.end()) continue;
     const auto number = int32_t(body.places.size() + places.size());
     places.push_back(body_place(number, kept->dtype, kept->shape, device_of(loop)));
     more->next.push_back(kept);
@@ -418,7 +439,7 @@ std::vector<UOp> operands_of_sums(std::span<const UOp> next, std::span<const UOp
     for (UOp x : factors) {
       while (is_movement(x->op)) x = x->src(0);
       if (by_state.at(x.get()) && is_alu(x->op) && x->dtype == states[0]->dtype &&
-          std::ranges::find(out, x) == out.end())
+          is_dense(x->shape) && std::ranges::find(out, x) == out.end())
         out.push_back(x);
     }
   }
@@ -480,7 +501,7 @@ std::vector<UOp> loop_gradients(const UOp& given, const UOp& g) {
   std::vector<UOp> out{reshape(packed(first, at, 1), {Dim(at.row)})};
   for (size_t p = all_states; p < places.size(); p++) {
     UOp of_steps = of_places[p];
-    if (of_steps) of_steps = batched(std::span(&of_steps, 1), Dim(arg.steps), of_all)[0];
+    if (of_steps) of_steps = batched(std::span(&of_steps, 1), arg.steps, of_all)[0];
     if (of_steps && p >= all_states + body.sequences)
       of_steps = reshape(summed_over_steps(of_steps), places[p]->shape);
     out.push_back(of_steps);
@@ -492,6 +513,16 @@ UOp loop_batched(const UOp& u, const Dim& count, std::span<const UOp> sources) {
   const LoopArg& arg = arg_of(*u);
   const LoopBody& body = *arg.body;
   const size_t states = body.next.size();
+  if (!count.is_const())
+    fail<Unsupported>(
+        "scan: a loop within what is computed for {} values at once, whose number varies, would "
+        "have states that vary: compute its result in the step, as a state, or give it a number of "
+        "values",
+        expression(count.uop()));
+  const auto varies = [](const UOp& place) { return is_symbolic(place->shape); };
+  if (std::ranges::any_of(std::span(body.places).first(states + body.sequences), varies))
+    fail<Unsupported>("scan: a loop whose states or rows vary is not made for {} values at once",
+                      expression(count.uop()));
   const int64_t n = count.value();
   LoopSpec many{.steps = arg.steps, .reverse = arg.reverse, .device = device_of(u)};
   UOpMap<UOp> values;
@@ -515,14 +546,13 @@ UOp loop_batched(const UOp& u, const Dim& count, std::span<const UOp> sources) {
   std::vector<UOp> rows;  // of all steps and all values
   for (size_t k = 0; k < states; k++) {
     const Shape shape = body.places[k]->shape;
-    const UOp steps = states_of(all, all, k, 0, arg.steps + 1);
+    const UOp steps = states_of(all, all, k, 0, arg.rows);
     IntVec axes{1, 0};
     for (size_t i = 0; i < shape.size(); i++) axes.push_back(int64_t(i) + 2);
-    rows.push_back(reshape(permute(steps, axes), with_rows(n * (arg.steps + 1), shape)));
+    rows.push_back(reshape(permute(steps, axes), with_rows(n * arg.rows, shape)));
   }
   const LoopLayout at = layout_of(*u);
-  return reshape(packed(rows, at, n * (arg.steps + 1)),
-                 {Dim(n), Dim(arg.steps + 1), Dim(at.row)});
+  return reshape(packed(rows, at, n * arg.rows), {Dim(n), Dim(arg.rows), Dim(at.row)});
 }
 
 }  // namespace tuff::ir

@@ -18,14 +18,15 @@ struct LoopSpec {
   std::vector<UOp> next;       // what they hold after one, made of places and of anything else
   std::vector<UOp> rows;       // places
   std::vector<UOp> sequences;  // (steps, a row's shape): row t is for step t
-  int64_t steps = 0;
+  Dim steps;
   bool reverse = false;        // the last row comes first
   std::string device;
 };
 // All states after each step, one below the other: (steps + 1, elements). States of step t are read
 // from row t and stored in row t + 1; in reverse read from row t + 1 and stored in row t. A state
 // begins where any device may bind it; what is between states is undefined. States have one dtype
-// and all shapes are numbers.
+// and dense shapes (extents.h). There is room for the largest extents and the most steps: elements
+// and rows beyond those at hand are undefined.
 UOp loop(const LoopSpec& spec);
 
 // State k before and after each step, or after all steps: (steps, its shape); its shape.
@@ -42,8 +43,8 @@ LoopLayout layout_of(const Node& loop);
 std::span<const UOp> sequences_of(const Node& loop);
 std::span<const UOp> constants_of(const Node& loop);
 // Where in memory the first step reads, and the last one stores.
-int64_t first_row(const Node& loop);
-int64_t last_row(const Node& loop);
+Dim first_row(const Node& loop);
+Dim last_row(const Node& loop);
 // The loop with memory for the last states alone: two rows in turn.
 UOp with_last_states(const UOp& loop);
 
@@ -52,8 +53,9 @@ UOp with_last_states(const UOp& loop);
 struct LoopStep {
   std::vector<int64_t> reads;   // by place
   std::vector<int64_t> stores;  // by state
+  Dim runs = 1;                 // 0: the loop has fewer steps
 };
-std::vector<LoopStep> steps_of(const Node& loop);  // in the order of their running
+std::vector<LoopStep> steps_of(const Node& loop);  // the most there are, in their order of running
 
 // What a loop does, there.
 LoopArg on_device(const LoopArg& arg, const std::string& device);

@@ -298,7 +298,8 @@ Arg Parser::scatter_arg() {
 // The body is a text of its own, of a Sink of its places and of the next states.
 Arg Parser::loop_arg() {
   LoopArg loop{.body = make_ref<LoopBody>()};
-  loop.steps = integer_within(1, INT64_MAX, "steps");
+  loop.steps = dim();
+  if (loop.steps.uop()->min < 1) error("a loop has {} steps", loop.steps.uop()->min);
   const std::string_view way = word("forwards or backwards");
   if (way != "forwards" && way != "backwards")
     error("'{}' is neither forwards nor backwards", way);

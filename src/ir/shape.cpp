@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/symbolic.h"
+#include "ir/extents.h"
 
 namespace tuff::ir {
 namespace {
@@ -167,6 +168,19 @@ Shape derive_shape(Op op, std::span<const UOp> src, const Arg& arg) {
 
 bool is_symbolic(const Shape& s) {
   return std::any_of(s.begin(), s.end(), [](const Dim& d) { return !d.is_const(); });
+}
+
+Dim count_of(std::span<const Dim> extents) {
+  Dim n = 1;
+  for (const Dim& d : extents) n = n * d;
+  return n;
+}
+
+bool is_dense(const Shape& s) {
+  const auto is_axis = [](const Dim& d) { return !(d == 1); };
+  const auto first = std::ranges::find_if(s, is_axis);
+  return std::all_of(first == s.end() ? first : first + 1, s.end(),
+                     [](const Dim& d) { return d.is_const(); });
 }
 
 int64_t element_count(const Shape& s) {

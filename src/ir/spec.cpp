@@ -63,7 +63,7 @@ const char* loop_fault(const Node& n) {
   if (body.places.size() < states + body.sequences ||
       n.src_count != body.places.size() - states + 1)
     return "a Loop takes (initial states, sequence..., constant...)";
-  if (arg.rows != 2 && arg.rows != arg.steps + 1)
+  if (arg.rows != 2 && arg.rows != arg.steps.max() + 1)
     return "a Loop keeps all states or the last ones";
   for (size_t k = 0; k < states; k++)
     if (!(body.next[k]->shape == body.places[k]->shape) || body.next[k]->dtype != n.dtype)

@@ -70,6 +70,7 @@ void Listing::extents(const Node& n, std::vector<UOp>& out) {
       add(pair.b);
     }
   }
+  if (const LoopArg* l = std::get_if<LoopArg>(&n.arg)) add(l->steps);
 }
 
 void Listing::add_all(const UOp& root) {
@@ -134,9 +135,9 @@ std::string Listing::arg(const Node& n) const {
     std::string operator()(const LoopArg& v) const {
       std::vector<UOp> nodes = v.body->places;
       nodes.insert(nodes.end(), v.body->next.begin(), v.body->next.end());
-      return fmt::format("steps {} {} rows {} states {} sequences {} body {}", v.steps,
-                         v.reverse ? "backwards" : "forwards", v.rows, v.body->next.size(),
-                         v.body->sequences, quoted(to_text(sink(nodes))));
+      return fmt::format("steps {} {} rows {} states {} sequences {} body {}",
+                         l.dim(v.steps), v.reverse ? "backwards" : "forwards", v.rows,
+                         v.body->next.size(), v.body->sequences, quoted(to_text(sink(nodes))));
     }
     std::string operator()(const CustomKernelArg& v) const {
       std::string out = fmt::format("kernel {} {:016x} groups {}x{}x{}", quoted(v.kernel->name),

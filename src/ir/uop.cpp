@@ -53,7 +53,7 @@ struct ArgHash {
     return mix(mix(uint64_t(v.op), uint64_t(v.axis)), uint64_t(v.named));
   }
   uint64_t operator()(const LoopArg& v) const {
-    uint64_t h = mix(mix(uint64_t(v.steps) * 2 + v.reverse, uint64_t(v.rows)), v.body->sequences);
+    uint64_t h = mix(mix(dim(v.steps) * 2 + v.reverse, uint64_t(v.rows)), v.body->sequences);
     for (const auto* nodes : {&v.body->places, &v.body->next})
       for (const UOp& u : *nodes)
         h = mix(h, structural ? u->key : std::bit_cast<uint64_t>(u.get()));

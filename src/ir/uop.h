@@ -153,9 +153,9 @@ struct LoopBody : RefCounted {
 };
 struct LoopArg {
   Ref<LoopBody> body;
-  int64_t steps = 0;
+  Dim steps;
   bool reverse = false;
-  int64_t rows = steps + 1;  // of states in memory; row r is at r % rows
+  int64_t rows = steps.max() + 1;  // of states in memory; row r is at r % rows
   bool operator==(const LoopArg& o) const {
     return steps == o.steps && reverse == o.reverse && rows == o.rows &&
            body->sequences == o.body->sequences && body->places == o.body->places &&

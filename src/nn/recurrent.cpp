@@ -144,9 +144,7 @@ std::pair<Tensor, Recurrent::State> Recurrent::way(const Tensor& x, size_t k, St
   };
   Tensors sequences{gates};
   if (there.defined()) sequences.push_back(there);
-  // Loops have extents that are numbers, and elements.
-  const Sizes sizes = state[0].sizes();
-  if (std::ranges::all_of(sizes, &Size::is_number) && state[0].numel().max() > 0) {
+  if (state[0].numel().max() > 0) {  // a loop's states have elements
     Scanned all = scan(one, state, sequences, {.reverse = back});
     return {all.outputs[0], std::move(all.states)};
   }

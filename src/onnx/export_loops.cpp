@@ -5,6 +5,7 @@
 
 #include <tuff/scan.h>
 
+#include "ir/extents.h"
 #include "ir/loop.h"
 #include "ir/rule.h"
 #include "ir/walk.h"
@@ -49,7 +50,7 @@ UOp initial_state(const UOp& loop, size_t k) {
     all = all->src(2);
   }
   const Dim begin(at.offsets[k]);
-  return ir::reshape(ir::shrink(loop->src(0), {{begin, begin + Dim(ir::element_count(shape))}}),
+  return ir::reshape(ir::shrink(loop->src(0), {{begin, begin + ir::count_of(shape)}}),
                      shape);
 }
 
@@ -232,12 +233,15 @@ std::optional<Layer> layer_of(Exporter& e, const UOp& loop) {
   const auto constants = ir::constants_of(*loop);
   const Shape& shape = state_shape(loop, 0);
   if (shape.size() != 2 || constants.empty() || constants.size() > 2) return std::nullopt;
-  const int64_t batch = shape[0].value(), hidden = shape[1].value();
+  if (!shape[1].is_const()) return std::nullopt;
+  const Dim& batch = shape[0];
+  const int64_t hidden = shape[1].value();
   const UOp rows = sequence(loop, 0);
   for (const Kind& kind : kinds()) {
     const int64_t width = kind.gates * hidden;
-    if (kind.states != state_count(loop) || !(rows->shape[1] == batch * width)) continue;
-    const UOp gates = ir::reshape(rows, {rows->shape[0], Dim(batch), Dim(width)});
+    if (kind.states != state_count(loop) || !(rows->shape[1] == batch * Dim(width)))
+      continue;
+    const UOp gates = ir::reshape(rows, {rows->shape[0], batch, Dim(width)});
     Layer l{.kind = &kind, .given = {}, .weight = {}, .bias = {}, .initial = {}};
     for (size_t k = 0; k < kind.states; k++) l.initial.push_back(initial_state(loop, k));
     for (size_t i = 0; i < constants.size(); i++) {
@@ -280,7 +284,7 @@ std::string ordered(Exporter& e, const Kind& kind, const Exported& value, const 
 std::vector<std::string> without_directions(Exporter& e, const std::vector<std::string>& made,
                                             const UOp& loop) {
   const Shape& shape = state_shape(loop, 0);
-  const Dim steps(arg_of(loop).steps);
+  const Dim& steps = arg_of(loop).steps;
   std::vector<std::string> out;
   for (size_t k = 0; k < state_count(loop); k++)
     out.push_back(e.reshaped(made[1 + k], with_front(Dim(1), shape), shape));
@@ -325,7 +329,7 @@ Exporter::Plan layer_plan(Exporter& e, const Layer& l, const UOp& loop) {
 struct Read {
   UOp loop;
   size_t state;
-  int64_t begin, end;  // of rows
+  Dim begin, end;  // of rows
 };
 
 std::optional<Read> read_of(const UOp& u) {
@@ -334,10 +338,10 @@ std::optional<Read> read_of(const UOp& u) {
   const auto& pairs = u->get<ir::Pairs>();
   const ir::LoopLayout at = ir::layout_of(*loop);
   for (size_t k = 0; k < at.offsets.size(); k++) {
-    const int64_t n = ir::element_count(state_shape(loop, k));
-    if (pairs[1].a == at.offsets[k] && pairs[1].b == at.offsets[k] + n &&
-        arg_of(loop).rows == arg_of(loop).steps + 1)
-      return Read{loop, k, pairs[0].a.value(), pairs[0].b.value()};
+    const Dim begin(at.offsets[k]);
+    if (pairs[1].a == begin && pairs[1].b == begin + ir::count_of(state_shape(loop, k)) &&
+        arg_of(loop).rows == arg_of(loop).steps.max() + 1)
+      return Read{loop, k, pairs[0].a, pairs[0].b};
   }
   return std::nullopt;
 }
@@ -347,22 +351,22 @@ Exported rows_of(Exporter& e, const Read& r, const std::string& after, const Exp
                  const UOp& u) {
   const LoopArg& arg = arg_of(r.loop);
   const Dim n = u->shape[1];
-  const Shape kept{Dim(arg.steps), n};
+  const Shape kept{arg.steps, n};
   const std::string steps =
-      e.reshaped(after, with_front(Dim(arg.steps), state_shape(r.loop, r.state)), kept);
-  const int64_t first = arg.reverse ? 0 : 1;
+      e.reshaped(after, with_front(arg.steps, state_shape(r.loop, r.state)), kept);
+  const Dim first = arg.reverse ? 0 : 1;
   if (r.begin == first && r.end == first + arg.steps) return {steps, kept, kept};
   const Shape& shape = state_shape(r.loop, r.state);
   const std::string begin = e.reshaped(e.exact(initial, shape), shape, {Dim(1), n});
   const std::string all =
       arg.reverse ? e.node("Concat", {steps, begin}, {attribute("axis", int64_t{0})})
                   : e.node("Concat", {begin, steps}, {attribute("axis", int64_t{0})});
-  return {e.node("Slice", {all, e.integers({r.begin}), e.integers({r.end}), e.integers({0})}),
+  return {e.node("Slice", {all, e.extent(r.begin), e.extent(r.end), e.integers({0})}),
           u->shape, u->shape};
 }
 
 Exporter::Plan read_plan(Exporter& e, const Read& r, const UOp& u) {
-  const bool is_last = r.end == r.begin + 1 && r.begin == ir::last_row(*r.loop);
+  const bool is_last = r.end == r.begin + Dim(1) && r.begin == ir::last_row(*r.loop);
   const bool is_missing = !is_last && r.state > 0 && layer_of(e, r.loop);  // a layer's cells
   std::vector<UOp> needed{r.loop, initial_state(r.loop, r.state)};
   if (is_missing) {

@@ -179,9 +179,9 @@ void Exporter::add_input(const UOp& place, const std::string& name) {
       info.type.shape->push_back({d.value(), ""});
       continue;
     }
-    const std::string variable = d.uop()->get<ir::VariableArg>().name;
-    info.type.shape->push_back({std::nullopt, variable});
-    variables_.emplace(variable, std::pair(name, int64_t(i)));
+    const std::string extent = ir::expression(d.uop());
+    info.type.shape->push_back({std::nullopt, extent});
+    if (d.uop()->op == Op::Variable) variables_.emplace(extent, std::pair(name, int64_t(i)));
   }
   graph_.inputs.push_back(std::move(info));
   values_.emplace(place, Exported{name, place->shape, place->shape});

@@ -95,10 +95,10 @@ struct Scan {
         in_ways(node.integers("scan_input_directions", std::vector<int64_t>(sequences, 0))),
         out_axes(node.integers("scan_output_axes", std::vector<int64_t>(kept, 0))),
         out_ways(node.integers("scan_output_directions", std::vector<int64_t>(kept, 0))) {}
-  // All of it from the first row on, or all from the last one.
-  bool has_one_way() const {
-    const auto same = [&](int64_t way) { return (way != 0) == (in_ways.at(0) != 0); };
-    return std::ranges::all_of(in_ways, same) && std::ranges::all_of(out_ways, same);
+  bool runs_back() const { return in_ways.at(0) != 0; }
+  // Rows of a sequence or output in the order of the first sequence's.
+  Tensor in_one_way(const Tensor& rows, int64_t way) const {
+    return (way != 0) == runs_back() ? rows : rows.flip({0});
   }
 };
 
@@ -117,7 +117,8 @@ bool may_draw(const io::onnx::Graph& graph) {
 constexpr int64_t kMostCopies = 16;  // of a step in the graph, where it can be a loop
 
 // As one loop of the graph, which many steps are: where states keep their shapes and a step reads
-// no contents. Absent where that is not so.
+// no contents. Absent where that is not so, unless how many steps there are varies: there is no
+// other way then.
 std::optional<Outputs> as_loop(const Node& node, const Scan& s) {
   Tensors initial, sequences;
   for (size_t i = 0; i < node.count(); i++) {
@@ -127,24 +128,30 @@ std::optional<Outputs> as_loop(const Node& node, const Scan& s) {
     if (i < s.states)
       initial.push_back(x);
     else
-      sequences.push_back(x.movedim(s.in_axes.at(i - s.states), 0));
+      sequences.push_back(
+          s.in_one_way(x.movedim(s.in_axes.at(i - s.states), 0), s.in_ways.at(i - s.states)));
   }
+  // A loop has a state.
+  if (s.states == 0) initial.push_back(Tensor::zeros({1}, node.options(DType::F32)));
   const auto step = [&](const Tensors& states, const Tensors& rows) {
-    std::vector<Value> inputs(states.begin(), states.end());
+    std::vector<Value> inputs(states.begin(), states.begin() + ptrdiff_t(s.states));
     inputs.insert(inputs.end(), rows.begin(), rows.end());
     const std::vector<Value> out = node.run(s.body, std::move(inputs));
     Scanned made;
+    if (s.states == 0) made.states = states;
     for (size_t k = 0; k < out.size(); k++)
       (k < s.states ? made.states : made.outputs).push_back(out[k].tensor(node.device()));
     return made;
   };
   try {
-    const Scanned all = tuff::scan(step, initial, sequences, {.reverse = s.in_ways.at(0) != 0});
-    Outputs out(all.states.begin(), all.states.end());
+    const Scanned all = tuff::scan(step, initial, sequences, {.reverse = s.runs_back()});
+    Outputs out(all.states.begin(), all.states.begin() + ptrdiff_t(s.states));
     for (size_t k = 0; k < s.kept; k++)
-      out.emplace_back(all.outputs[k].movedim(0, s.out_axes.at(k)));
+      out.emplace_back(
+          s.in_one_way(all.outputs[k], s.out_ways.at(k)).movedim(0, s.out_axes.at(k)));
     return out;
   } catch (const Error&) {
+    if (!sequences[0].size(0).is_number()) throw;
     return std::nullopt;  // step by step it works, or says why it does not
   }
 }
@@ -153,10 +160,15 @@ Outputs scan(const Node& node) {
   const Scan s(node);
   const auto& [body, sequences, states, kept, in_axes, in_ways, out_axes, out_ways] = s;
   std::vector<Value> carried(node.values().begin(), node.values().begin() + ptrdiff_t(states));
-  const int64_t count = node.tensor(states).size(in_axes.at(0));
-  if (count > kMostCopies && states > 0 && s.has_one_way() && !may_draw(body))
+  const Size steps = node.tensor(states).size(in_axes.at(0));
+  const bool many = !steps.is_number() || steps > kMostCopies;
+  if (many && !may_draw(body))
     if (auto made = as_loop(node, s)) return std::move(*made);
-  std::vector<std::vector<Value>> steps(kept);
+  if (!steps.is_number())
+    fail<Unsupported>("{} steps, which vary, of a body that draws numbers or keeps no tensors",
+                      steps.str());
+  const int64_t count = steps;
+  std::vector<std::vector<Value>> rows(kept);
   for (int64_t i = 0; i < count; i++) {
     std::vector<Value> inputs = carried;
     for (size_t k = 0; k < sequences; k++) {
@@ -166,13 +178,13 @@ Outputs scan(const Node& node) {
     }
     const std::vector<Value> out = node.run(body, std::move(inputs));
     for (size_t k = 0; k < states; k++) carried[k] = out[k];
-    for (size_t k = 0; k < kept; k++) steps[k].push_back(out[states + k]);
+    for (size_t k = 0; k < kept; k++) rows[k].push_back(out[states + k]);
   }
   Outputs out = carried;
   for (size_t k = 0; k < kept; k++) {
-    if (out_ways.at(k)) std::ranges::reverse(steps[k]);
-    out.push_back(steps[k].empty() ? no_steps(node, body.outputs[states + k])
-                                   : stacked(steps[k], out_axes.at(k), node.device()));
+    if (out_ways.at(k)) std::ranges::reverse(rows[k]);
+    out.push_back(rows[k].empty() ? no_steps(node, body.outputs[states + k])
+                                   : stacked(rows[k], out_axes.at(k), node.device()));
   }
   return out;
 }

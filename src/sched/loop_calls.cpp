@@ -19,12 +19,27 @@ LoopRows loop_rows(const UOp& sequence) {
   if (n->op == Op::Shrink && n->src(0)->op == Op::Loop && n->shape == sequence->shape) {
     const Pairs& part = n->get<Pairs>();
     const int64_t stride = n->src(0)->shape[1].value();
-    return {n->src(0).get(), part[0].a.value() * stride + part[1].a.value(), stride};
+    if (part[0].a.is_const() && part[1].a.is_const())
+      return {n->src(0).get(), part[0].a.value() * stride + part[1].a.value(), stride};
   }
   return {n, 0, width};
 }
 
 namespace {
+
+// Of param 1 to param 0. The kernel may differ by width: 4-byte elements are U32, which any device
+// loads and stores.
+UOp copying_kernel(uint64_t bytes) {
+  const DType t = bytes % 4 == 0 ? DType::U32 : bytes % 2 == 0 ? DType::U16 : DType::U8;
+  const auto count = int64_t(bytes / size_bytes(t));
+  const UOp i = range(index_const(count), 0, AxisKind::Loop);
+  const auto element = [&](int32_t slot) {
+    return make(Op::Index, DType::Void, {param(slot, t, count), i});
+  };
+  const UOp value = make(Op::Load, DType::Void, {element(1)});
+  const UOp store = make(Op::Store, DType::Void, {element(0), value});
+  return sink(std::vector<UOp>{make(Op::End, DType::Void, {store, i})});
+}
 
 class Unroller {
  public:
@@ -64,8 +79,7 @@ class Unroller {
     for (const UOp& u : body.next) sinks.push_back(stored.at(u));
     const Schedule step = form_(sinks, buffers);
 
-    const int64_t row = layout_of(loop).row;
-    copy(c.device, part({c.args[0], first_row(loop) * row, row, loop.dtype}), c.args[1]);
+    store_initial(c);
     std::vector<uint32_t> temporaries(step.buffers.size(), UINT32_MAX);
     for (const LoopStep& at : steps_of(loop)) add_step(c, step, at, temporaries);
   }
@@ -86,14 +100,44 @@ class Unroller {
     };
     for (Call call : step.calls) {
       for (uint32_t& slot : call.args) slot = own(slot);
-      s_.calls.push_back(std::move(call));
+      add(std::move(call), at.runs);
     }
     for (size_t k = 0; k < step.sink_slots.size(); k++) {
       const BufferSlot& b = step.buffers[step.sink_slots[k]];
       if (b.index == k) continue;  // else it is what another state is too
       const Place to{c.args[0], at.stores[k], b.count, b.dtype};
-      copy(c.device, part(to), own(step.sink_slots[k]));
+      add(copy(c.device, part(to), own(step.sink_slots[k])), at.runs);
     }
+  }
+
+  void store_initial(const Call& c) {
+    const Node& loop = *c.ast;
+    const Dim first = first_row(loop), row = layout_of(loop).row;
+    if (first.is_const()) {
+      const Place to{c.args[0], first.value() * row.value(), row.value(), loop.dtype};
+      return add(copy(c.device, part(to), c.args[1]), 1);
+    }
+    const auto memory = [&](const Dim& rows) {
+      return buffer(make_ref<Storage>(c.device, loop.dtype, rows.value() * row.value()));
+    };
+    const UOp buffers[2] = {memory(loop.shape[0]), memory(1)};
+    const UOp stored = make(Op::Assign, loop.dtype, buffers,
+                            Pairs{{first * row, first * row + row}});
+    const Schedule s = form_({&stored, 1}, buffers);
+    for (Call call : s.calls) {
+      for (uint32_t& slot : call.args) slot = c.args[s.buffers[slot].index];
+      add(std::move(call), 1);
+    }
+  }
+
+  // A copy would be made whether or not there is such a step: a kernel is not.
+  void add(Call c, const Dim& runs) {
+    if (!runs.is_const() && c.kind == CallKind::Copy) {
+      c.kind = CallKind::Kernel;
+      c.ast = copying_kernel(s_.buffers[c.args[0]].size_bytes());
+    }
+    if (c.kind == CallKind::Kernel || c.kind == CallKind::Custom) c.runs = c.runs * runs;
+    s_.calls.push_back(std::move(c));
   }
 
   // Of a state or of what is around the loop.
@@ -111,12 +155,12 @@ class Unroller {
     return part({c.args[source + 1], rows.begin + t * rows.stride, b.count, b.dtype});
   }
 
-  void copy(const std::string& device, uint32_t to, uint32_t from) {
+  static Call copy(const std::string& device, uint32_t to, uint32_t from) {
     Call c;
     c.kind = CallKind::Copy;
     c.device = device;
     c.args = {to, from};
-    s_.calls.push_back(std::move(c));
+    return c;
   }
 
   uint32_t add_slot(const BufferSlot& of) {

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/extents.h"
 #include "ir/loop.h"
 #include "ir/rule.h"
 #include "ir/scalar_eval.h"
@@ -25,11 +26,6 @@ Shape without_ones(const Shape& s) {
   Shape out;
   std::copy_if(s.begin(), s.end(), std::back_inserter(out), [](const Dim& d) { return !(d == 1); });
   return out;
-}
-// No gaps between rows: only the outermost extent may be symbolic.
-bool is_dense(const Shape& s) {
-  return std::all_of(s.begin() + (s.empty() ? 0 : 1), s.end(),
-                     [](const Dim& d) { return d.is_const(); });
 }
 bool keeps_layout(const Node& reshape) {
   const Shape to = without_ones(reshape.shape), from = without_ones(reshape.src(0)->shape);
@@ -132,13 +128,13 @@ class Preparer {
   static bool reads_last_state(const Node& n, const Node& loop) {
     if (n.op != Op::Shrink) return false;
     const DimPair& rows = n.get<Pairs>()[0];
-    return rows.a == last_row(loop) && rows.b == last_row(loop) + 1;
+    return rows.a == last_row(loop) && rows.b == last_row(loop) + Dim(1);
   }
   UOp rewrite_shrink(const Node* n, std::span<const UOp> src) const {
     if (!last_alone_.count(n->src(0).get())) return with_src(UOp(n), src);
     Pairs part = n->get<Pairs>();
-    const int64_t row = last_row(*src[0]);
-    part[0] = {Dim(row), Dim(row + 1)};
+    const Dim row = last_row(*src[0]);
+    part[0] = {row, row + Dim(1)};
     return shrink(src[0], part);
   }
 

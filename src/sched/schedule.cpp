@@ -130,6 +130,7 @@ void collect_variables(Schedule& s) {
   std::unordered_set<const Node*> seen;
   for (const Call& c : s.calls) {
     if (c.ast && seen.insert(c.ast.get()).second) asts.push_back(c.ast);
+    if (!c.runs.is_const()) asts.push_back(c.runs.uop());
   }
   for (const Node* n : ir::toposort(asts)) {
     if (n->op == Op::Variable) s.variables.push_back(UOp(n));

@@ -38,6 +38,7 @@ struct Call {
   uint32_t output_count = 1;   // args[0..output_count) are written
   std::string device;
   uint64_t byte_offset = 0;  // View
+  ir::Dim runs = 1;          // Kernel, Custom: 0 of a loop's step that it is too short for
 };
 
 enum class BufferOrigin : uint8_t {

@@ -111,6 +111,7 @@ std::string to_text(const Schedule& s) {
     std::string args;
     for (size_t k = 0; k < c.args.size(); k++)
       args += (k == 0 ? "" : k == c.output_count ? " <- " : " ") + slot_text(s, c.args[k]);
+    if (!c.runs.is_const()) args += " times " + expression(c.runs.uop());
     if (c.kind == CallKind::Kernel) {
       const auto [it, fresh] = kernels.emplace(c.ast.get(), int(kernels.size()));
       out += fmt::format("kernel k{} {}\n", it->second, args);

@@ -10,6 +10,7 @@
 #include "engine/realize/capture.h"
 #include "engine/realize/linear.h"
 #include "ir/device_group.h"
+#include "ir/extents.h"
 #include "ir/walk.h"
 #include "tensor/impl.h"
 #include "tensor/positions.h"
@@ -57,25 +58,13 @@ bool reads_any(const UOp& u, const Wanted& wanted) {
   return std::ranges::any_of(ir::toposort(u), wanted);
 }
 
-// Memory of a tensor without gaps between rows: of symbolic extents the outermost alone.
-bool is_row_major(const ir::Shape& shape) {
-  bool outermost = true;
-  for (const ir::Dim& d : shape) {
-    if (d == 1) continue;
-    if (!outermost && !d.is_const()) return false;
-    outermost = false;
-  }
-  return true;
-}
-
 // The scheduler stores rows at their largest extents; what tensors are read from has its elements
 // side by side, however many there are: as one row of symbolic length.
 UOp side_by_side(const UOp& sink) {
   ir::Shape rows = sink->shape;
   const auto last =
       std::find_if(rows.rbegin(), rows.rend(), [](const ir::Dim& d) { return !d.is_const(); });
-  ir::Dim count(1);
-  for (auto d = rows.begin(); d != last.base(); ++d) count = count * *d;
+  const ir::Dim count = ir::count_of({rows.begin(), last.base()});
   rows.erase(rows.begin(), last.base());
   rows.insert(rows.begin(), count);
   const UOp& value = sink->op == Op::Contiguous ? sink->src(0) : sink;
@@ -178,7 +167,7 @@ void Realization::run() {
   for (const auto& t : impls_) parts.add(t->uop, t->device);
   std::vector<UOp> sinks;
   for (const UOp& sink : parts.roots())
-    sinks.push_back(is_row_major(sink->shape) ? sink : side_by_side(sink));
+    sinks.push_back(ir::is_dense(sink->shape) ? sink : side_by_side(sink));
   // An old version that is read from now on would not be kept.
   if (assigned.empty()) alone_.reset();
   std::vector<std::optional<engine::Extremes>> known;

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "ir/batch.h"
+#include "ir/extents.h"
 #include "ir/loop.h"
 #include "ir/rule.h"
 #include "ir/walk.h"
@@ -18,33 +19,44 @@ namespace {
 // Each step's calls are a part of the schedule: some hundred bytes for each.
 constexpr int64_t kMaxSteps = 1 << 20;
 
-int64_t steps_of(const Tensors& sequences, const ScanOptions& options) {
-  int64_t steps = options.steps;
+// Rows and states lie in memory that has room for the largest of them.
+void require_dense(const std::string& what, const Sizes& sizes) {
+  if (!ir::is_dense(detail::shape_of(sizes)))
+    fail<Unsupported>(
+        "scan: {} is {}, of which more than the first extent varies ({}): permute() it, or pad it "
+        "to the most there are",
+        what, detail::text(sizes), detail::varying_text(sizes));
+}
+
+Size steps_of(const Tensors& sequences, const ScanOptions& options) {
+  Size steps = options.steps;
   for (size_t i = 0; i < sequences.size(); i++) {
     const Tensor& x = sequences[i];
     if (x.dim() == 0) fail<ShapeError>("scan: sequence {} has no axis of steps", i);
-    detail::require_numbers("scan", x.sizes());
-    const int64_t n = x.size(0);
-    if (steps >= 0 && n != steps)
-      fail<ShapeError>("scan: sequence {} has {} rows for {} steps", i, n, steps);
-    steps = n;
+    const Sizes sizes = x.sizes();
+    require_dense(fmt::format("a row of sequence {}", i), {sizes.begin() + 1, sizes.end()});
+    if (steps.max() >= 0 && !detail::same(sizes[0], steps))
+      fail<ShapeError>("scan: sequence {} has {} rows for {} steps", i, sizes[0].str(),
+                       steps.str());
+    steps = sizes[0];
   }
-  if (steps < 0) fail<InvalidArgument>("scan: without sequences say how many steps there are");
-  if (steps == 0) fail<ShapeError>("scan: there are no steps");
-  if (steps > kMaxSteps)
+  if (steps.max() < 0)
+    fail<InvalidArgument>("scan: without sequences say how many steps there are");
+  if (steps.max() == 0) fail<ShapeError>("scan: there are no steps");
+  if (steps.max() > kMaxSteps)
     fail<Unsupported>("scan: {} steps, at most {}: go on from its last states with another one",
-                      steps, kMaxSteps);
+                      steps.max(), kMaxSteps);
   return steps;
 }
 
 void check_initial(const Tensors& initial, const Tensors& sequences) {
   if (initial.empty()) fail<InvalidArgument>("scan: there is no state: use vmap()");
   for (size_t k = 0; k < initial.size(); k++) {
-    detail::require_numbers("scan", initial[k].sizes());
+    require_dense(fmt::format("state {}", k), initial[k].sizes());
     if (initial[k].dtype() != initial[0].dtype())
       fail<InvalidArgument>("scan: state 0 is {}, state {} is {}: cast one", name(initial[0].dtype()),
                             k, name(initial[k].dtype()));
-    if (initial[k].numel() == 0) fail<ShapeError>("scan: state {} has no elements", k);
+    if (initial[k].numel().max() == 0) fail<ShapeError>("scan: state {} has no elements", k);
   }
   for (const Tensors* list : {&initial, &sequences})
     for (const Tensor& t : *list) detail::require_same_device("scan", initial[0], t);
@@ -92,7 +104,7 @@ std::vector<UOp> outputs_of(const ir::LoopSpec& spec, const UOp& loop,
     after.emplace(next, stored);
   }
   for (size_t i = 0; i < spec.rows.size(); i++) all.emplace(spec.rows[i], spec.sequences[i]);
-  return ir::batched(ir::substitute(outputs, after), ir::Dim(spec.steps), all);
+  return ir::batched(ir::substitute(outputs, after), spec.steps, all);
 }
 
 }  // namespace
@@ -100,12 +112,11 @@ std::vector<UOp> outputs_of(const ir::LoopSpec& spec, const UOp& loop,
 Scanned scan(const ScanStep& f, const Tensors& initial, const Tensors& sequences,
              const ScanOptions& options) {
   check_initial(initial, sequences);
-  const int64_t steps = steps_of(sequences, options);
+  const Size steps = steps_of(sequences, options);
   const Tensors states = stand_ins(initial, false), rows = stand_ins(sequences, true);
   const Scanned step = f(detail::same_values(states), detail::same_values(rows));
   check_next(initial, step.states);
   for (const Tensor& y : step.outputs) {
-    detail::require_numbers("scan", y.sizes());
     detail::require_same_device("scan", initial[0], y);
   }
   const detail::BuildGuard section;
@@ -114,7 +125,7 @@ Scanned scan(const ScanStep& f, const Tensors& initial, const Tensors& sequences
                           .next = nodes(step.states),
                           .rows = nodes(rows),
                           .sequences = nodes(sequences),
-                          .steps = steps,
+                          .steps = detail::dim_of(steps),
                           .reverse = options.reverse,
                           .device = initial[0].device()};
   const UOp loop = ir::loop(spec);

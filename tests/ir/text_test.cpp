@@ -4,7 +4,10 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/loop.h"
 #include "ir/random_index.h"
+#include "ir/rule.h"
+#include "ir/spec.h"
 #include "ir/text.h"
 #include "ir/variants.h"
 
@@ -87,6 +90,21 @@ TEST(Text, SymbolicExtents) {
   EXPECT_EQ(round_trip(x), x) << to_text(x);
   const UOp wide = pad(x, {{0, 0}, {Dim(n * 2), 1}});
   EXPECT_EQ(round_trip(wide), wide) << to_text(wide);
+}
+
+TEST(Text, LoopsOfSymbolicLength) {
+  const Dim n(variable("n", 1, 8));
+  const UOp state = place_of(DType::F32, {2}, "CPU"), row = place_of(DType::F32, {2}, "CPU");
+  const UOp x = loop({.states = {state},
+                      .initial = {param(0, DType::F32, 2, "CPU")},
+                      .next = {make(Op::Add, DType::F32, {state, row})},
+                      .rows = {row},
+                      .sequences = {reshape(param(1, DType::F32, 16, "CPU"), {n, 2})},
+                      .steps = n,
+                      .reverse = true,
+                      .device = "CPU"});
+  EXPECT_EQ(round_trip(x), x) << to_text(x);
+  EXPECT_NO_THROW(check_spec(x, kFloorTensor, "the test"));
 }
 
 TEST(Text, StoragesBecomeFreshButStayApart) {

@@ -168,6 +168,76 @@ TEST(OnnxImporter, ManyStepsOfAScanAreOneLoop) {
   EXPECT_FALSE(has_loop(scanned(sum, state, rows.narrow(0, 0, 4)).at("last")));
 }
 
+// One captured graph for inputs of 1 to 6 rows; at each number of them what the model gives for it.
+void expect_any_length(const io::onnx::Model& m, const Sizes& row) {
+  const Importer importer(m);
+  const auto run = [&](const Tensor& x) {
+    const NamedValues all = importer.run({{"x", x}});
+    std::vector<Tensor> out;
+    for (const io::onnx::ValueInfo& o : m.graph.outputs) out.push_back(all.at(o.name).tensor(""));
+    return out;
+  };
+  Jit jit([&](const std::vector<Tensor>& in) { return run(in[0]); },
+          {.dynamic = {{.argument = 0, .axis = 0, .name = "T", .min = 1, .max = 6}}});
+  for (const int64_t n : {3, 3, 6, 1, 4}) {
+    Sizes sizes = row;
+    sizes.insert(sizes.begin(), n);
+    const Tensor x = (counting(sizes) * 0.7f).sin().realize();
+    const std::vector<Tensor> got = jit({x}), want = run(x);
+    for (size_t i = 0; i < want.size(); i++) {
+      ASSERT_EQ(got[i].sizes(), want[i].sizes()) << "output " << i << " of " << n << " rows";
+      ASSERT_LT((got[i] - want[i]).abs().amax().item(), 1e-5) << "output " << i << " of " << n;
+    }
+  }
+  EXPECT_EQ(jit.stats().replays, 3u);
+}
+
+TEST(OnnxImporter, RecurrentLayersTakeSequencesWhoseLengthVaries) {
+  const auto weights = [](const char* name, int64_t ways, int64_t rows) {
+    std::vector<float> v(size_t(ways * rows * 4));
+    for (size_t i = 0; i < v.size(); i++) v[i] = float(int(i * 7 % 13) - 6) / 8;
+    return constant(name, ElementType::Float, {ways, rows, 4}, v);
+  };
+  for (const char* way : {"forward", "reverse", "bidirectional"}) {
+    const int64_t ways = way == std::string("bidirectional") ? 2 : 1;
+    io::onnx::Model m = model(
+        {node("LSTM", {"x", "w", "r", "", "lengths"}, {"y", "h", "c"},
+              {attribute("hidden_size", int64_t{4}), attribute("direction", way)}),
+         node("GRU", {"x", "wg", "rg"}, {"yg", "hg"},
+              {attribute("hidden_size", int64_t{4}), attribute("direction", way)})},
+        {"x"}, {"y", "h", "c", "yg", "hg"});
+    m.graph.initializers = {
+        weights("w", ways, 16), weights("r", ways, 16), weights("wg", ways, 12),
+        weights("rg", ways, 12),
+        constant("lengths", ElementType::Int32, {2}, std::vector<int32_t>{1, 4})};
+    expect_any_length(m, {2, 4});
+  }
+}
+
+TEST(OnnxImporter, ScansTakeSequencesWhoseLengthVaries) {
+  io::onnx::Graph body;
+  body.inputs = {any_info("s"), any_info("r"), any_info("q")};
+  body.nodes = {node("Add", {"s", "r"}, {"t"}), node("Mul", {"t", "q"}, {"kept"}),
+                node("Sub", {"q", "r"}, {"other"})};
+  body.outputs = {any_info("t"), any_info("kept"), any_info("other")};
+  io::onnx::Graph without = body;  // states
+  without.inputs.erase(without.inputs.begin());
+  without.nodes = {node("Sub", {"q", "r"}, {"other"})};
+  without.outputs = {any_info("other")};
+  using Ways = std::vector<int64_t>;
+  io::onnx::Model m = model(
+      {node("Scan", {"zero", "x", "x"}, {"last", "all", "apart"},
+            {attribute("body", body), attribute("num_scan_inputs", int64_t{2}),
+             attribute("scan_input_directions", Ways{0, 1}),
+             attribute("scan_output_directions", Ways{1, 0})}),
+       node("Scan", {"x", "x"}, {"differences"},
+            {attribute("body", without), attribute("num_scan_inputs", int64_t{2}),
+             attribute("scan_input_directions", Ways{0, 1})})},
+      {"x"}, {"last", "all", "apart", "differences"});
+  m.graph.initializers = {constant("zero", ElementType::Float, {2}, std::vector<float>{0, 1})};
+  expect_any_length(m, {2});
+}
+
 TEST(OnnxImporter, ScansThatGrowOrDrawGoStepByStep) {
   const Tensor rows = counting({40, 1}), state = Tensor::zeros({1});
   const NamedValues grown =

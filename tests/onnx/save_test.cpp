@@ -448,6 +448,32 @@ TEST_F(OnnxSave, LayersOverSequencesAreThemselves) {
   }
 }
 
+TEST_F(OnnxSave, LengthsOfSequencesMayVary) {
+  const SaveOptions any{.dynamic = {{0, 0, "time", 1, 64}, {0, 1, "batch", 1, 8}}};
+  const Tensor x = values({5, 2, 3}), longer = values({9, 3, 3}, 2);
+  const nn::LSTM lstm(3, 6, {.bidirectional = true});
+  round_trip(
+      [&](const auto& in) {
+        const auto [y, h, c] = lstm(in[0]);
+        return std::vector<Tensor>{y, h, c};
+      },
+      {x}, any, {longer});
+  EXPECT_THAT(ops(), Contains("LSTM"));
+  for (const bool reverse : {false, true}) {
+    round_trip(
+        [&](const auto& in) {
+          const auto step = [](const Tensors& s, const Tensors& rows) {
+            return Scanned{{s[0] * 0.5 + rows[0]}, {s[0] * rows[0]}};
+          };
+          const Scanned all =
+              scan(step, {Tensor::ones({in[0].size(1), 3})}, {in[0]}, {.reverse = reverse});
+          return std::vector<Tensor>{all.outputs[0], all.states[0]};
+        },
+        {x}, any, {longer});
+    EXPECT_THAT(ops(), Contains("Scan"));
+  }
+}
+
 TEST_F(OnnxSave, OtherLoopsAreScans) {
   const nn::GRU gru(3, 6);
   const Tensor x = values({5, 2, 3}), lengths = Tensor::from(std::vector<int64_t>{2, 5}, {2});

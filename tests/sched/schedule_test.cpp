@@ -6,6 +6,8 @@
 #include <random>
 
 #include "ir/gradient.h"
+#include "ir/loop.h"
+#include "ir/rule.h"
 #include "ir/variants.h"
 #include "ir/walk.h"
 #include "sched/host_run.h"
@@ -630,6 +632,33 @@ TEST(Sinks, EmptyTensorsNeedNoCall) {
   const UOp sums = reduce(Op::Add, empty, {0});
   EXPECT_EQ(text({add(sums, host_buffer({1, 6}))}),
             "kernel k0 out0 <- in1\n    r0:6: p0[r0] = add(p1[r0], 0)\n");
+}
+
+// One kernel for all steps; those that need not be there run times an expression.
+TEST(Loops, OfSymbolicLengthRunAsManySteps) {
+  const Dim n(variable("n", 1, 3));
+  const UOp state = place_of(DType::I32, {64}, "CPU"), row = place_of(DType::I32, {64}, "CPU");
+  const UOp all = loop({.states = {state},
+                        .initial = {host_buffer({64}, DType::I32)},
+                        .next = {add(state, row)},
+                        .rows = {row},
+                        .sequences = {reshape(host_buffer({192}, DType::I32), {n, 64})},
+                        .steps = n,
+                        .reverse = false,
+                        .device = "CPU"});
+  const auto s = scheduled({contiguous(reshape(states_after(all, 0), {n, 64}))});
+  EXPECT_EQ(to_text(*s),
+            "copy t4 <- in0\n"
+            "view t6 <- in1 +0 bytes\n"
+            "kernel k0 t5 <- t4 t6\n"
+            "    r0:64: p0[r0] = add(p1[r0], p2[r0])\n"
+            "view t8 <- in1 +256 bytes\n"
+            "kernel k0 t7 <- t5 t8 times where(1 < n, 1, 0)\n"
+            "view t10 <- in1 +512 bytes\n"
+            "kernel k0 t9 <- t7 t10 times where(2 < n, 1, 0)\n"
+            "kernel k1 out0 <- t2\n"
+            "    r0:n r1:64: p0[r0*64 + r1] = p1[r0*64 + r1 + 64]\n");
+  ASSERT_EQ(s->variables.size(), 1u);
 }
 
 TEST(Copies, SourceIsRealizedOnItsDevice) {

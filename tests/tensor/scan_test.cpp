@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <random>
 
 #include <tuff/autograd.h>
@@ -38,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(, Scan, testing::ValuesIn(devices()),
 // Step by step, each a part of the graph.
 Scanned unrolled(const ScanStep& f, const Tensors& initial, const Tensors& sequences,
                  const ScanOptions& options) {
-  const int64_t steps = sequences.empty() ? options.steps : int64_t(sequences[0].size(0));
+  const int64_t steps = sequences.empty() ? options.steps : sequences[0].size(0);
   Tensors states = initial;
   std::vector<Tensors> kept(static_cast<size_t>(steps));
   for (int64_t i = 0; i < steps; i++) {
@@ -331,6 +332,151 @@ TEST_P(Scan, IsReplayed) {
   }
 }
 
+// One captured graph for sequences of 1 to 5 rows, in any order of lengths.
+class ScanOfAnyLength : public Scan {
+ protected:
+  using Function = std::function<Tensors(const Tensor& x)>;
+  // `batch`: the first extent of a row varies too.
+  void expect_same(const Function& f, const Sizes& row, bool batch = false) const {
+    JitOptions options{.dynamic = {{.argument = 0, .axis = 0, .name = "T", .min = 1, .max = 5}}};
+    if (batch)
+      options.dynamic.push_back({.argument = 0, .axis = 1, .name = "B", .min = 1, .max = 4});
+    Jit jit([&](const Tensors& in) { return f(in[0]); }, options);
+    uint32_t seed = 20;
+    for (const int64_t n : {3, 3, 5, 1, 3}) {
+      Sizes sizes = row;
+      if (batch) sizes[0] = 1 + (n + 1) % 4;
+      sizes.insert(sizes.begin(), n);
+      const Tensor x = random(sizes, seed++).detach().realize();
+      const Tensors got = jit({x}), want = f(x);
+      ASSERT_EQ(got.size(), want.size());
+      for (size_t i = 0; i < want.size(); i++)
+        expect_near(got[i], want[i], fmt::format("value {} of {} steps", i, n));
+      if (HasFailure()) return;
+    }
+    EXPECT_TRUE(jit.captured());
+    EXPECT_EQ(jit.stats().replays, 3u);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, ScanOfAnyLength, testing::ValuesIn(devices()),
+                         named_by_device<testing::TestParamInfo<std::string>>);
+
+TEST_P(ScanOfAnyLength, ValuesAndGradients) {
+  const Tensor h = random({2, 3}, 1), w = random({3, 3}, 2), u = random({3, 3}, 3);
+  const auto step = [&](const Tensors& s, const Tensors& rows) {
+    const Tensor next = (s[0].matmul(w) + rows[0].matmul(u)).tanh();
+    return Scanned{{next}, {next * rows[0], s[0]}};
+  };
+  for (const bool reverse : {false, true})
+    expect_same(
+        [&](const Tensor& x) {
+          const Scanned all = scan(step, {h}, {x}, {.reverse = reverse});
+          Tensors out{all.states[0], all.outputs[0], all.outputs[1]};
+          if (!reverse) return out;
+          const Tensor total = all.states[0].sum() + all.outputs[0].square().sum();
+          const Tensors slopes = total.gradient({h, w, u});
+          out.insert(out.end(), slopes.begin(), slopes.end());
+          return out;
+        },
+        {2, 3});
+}
+
+TEST_P(ScanOfAnyLength, RowsAndStatesMayVaryToo) {
+  const Tensor w = random({3, 3}, 2), u = random({3, 3}, 3);
+  const auto step = [&](const Tensors& s, const Tensors& rows) {
+    const Tensor next = (s[0].matmul(w) + rows[0].matmul(u)).tanh();
+    return Scanned{{next, s[0]}, {next * rows[0] - s[1]}};
+  };
+  expect_same(
+      [&](const Tensor& x) {
+        const Tensor first = x.mean({0}).matmul(u);
+        const Scanned all = scan(step, {first, first * 2}, {x});
+        Tensors out{all.states[0], all.states[1], all.outputs[0]};
+        const Tensor total = all.states[1].sum() + all.outputs[0].square().sum();
+        out.push_back(total.gradient({w})[0]);
+        return out;
+      },
+      {2, 3}, true);
+}
+
+// Two rows of states in turn; and what is copied from one state to another is not where there is no
+// such step.
+TEST_P(ScanOfAnyLength, LastStatesAlone) {
+  const Tensor a = random({3}, 1).detach(), b = random({3}, 2).detach();
+  const auto step = [](const Tensors& s, const Tensors& rows) {
+    const Tensor next = s[0] * rows[0] + s[1];
+    return Scanned{{next, next, s[1] + 1, s[2]}, {}};
+  };
+  for (const bool reverse : {false, true})
+    expect_same(
+        [&](const Tensor& x) {
+          return scan(step, {a, b, a, b}, {x}, {.reverse = reverse}).states;
+        },
+        {3});
+}
+
+TEST_P(ScanOfAnyLength, LoopsWithinLoops) {
+  const Tensor h = random({3}, 1), w = random({3}, 3);
+  const auto step = [&w](const Tensors& s, const Tensors& rows) {
+    const Scanned in = scan(
+        [&](const Tensors& t, const Tensors& r) {
+          return Scanned{{(t[0] * w + r[0]).sin()}, {}};
+        },
+        {s[0]}, {rows[0]});
+    const Scanned of_rows = scan(
+        [&](const Tensors& t, const Tensors& r) { return Scanned{{t[0] * w + r[0]}, {}}; },
+        {rows[0][0]}, {rows[0]}, {.reverse = true});
+    return Scanned{{in.states[0] + of_rows.states[0]}, {s[0] + 1}};
+  };
+  expect_same(
+      [&](const Tensor& x) {
+        const Scanned all = scan(step, {h}, {x});
+        return Tensors{all.states[0], all.outputs[0]};
+      },
+      {2, 3});
+}
+
+TEST_P(ScanOfAnyLength, WithoutSequencesAndManyBesideEachOther) {
+  const Tensor h = random({3}, 1).detach(), w = random({2, 3}, 2).detach();
+  expect_same(
+      [&](const Tensor& x) {
+        const auto grown = [](const Tensors& s, const Tensors&) {
+          return Scanned{{s[0] * 0.5f + 1}, {}};
+        };
+        const auto each = [&](const Tensors& in) {
+          return scan(
+                     [&](const Tensors& s, const Tensors& rows) {
+                       return Scanned{{(s[0] + rows[0]).sin() * in[0]}, {s[0]}};
+                     },
+                     {h}, {x})
+              .outputs;
+        };
+        return Tensors{scan(grown, {h}, {}, {.steps = x.size(0)}).states[0],
+                       vmap(each)(Tensors{w})[0]};
+      },
+      {3});
+}
+
+// A loop within each step over what all steps share, whose length varies.
+TEST_P(ScanOfAnyLength, OfLoopsInAStep) {
+  const Tensor h = random({3}, 1).detach(), y = random({2, 3}, 2).detach();
+  expect_same(
+      [&](const Tensor& x) {
+        return scan(
+                   [&](const Tensors& s, const Tensors& rows) {
+                     const Scanned in = scan(
+                         [&](const Tensors& t, const Tensors& r) {
+                           return Scanned{{t[0] * 0.5f + r[0]}, {}};
+                         },
+                         {s[0]}, {x});
+                     return Scanned{{in.states[0] + rows[0]}, {}};
+                   },
+                   {h}, {y})
+            .states;
+      },
+      {3});
+}
+
 // The reference interpreter, which knows no schedules.
 TEST(ScanGraph, IsInterpreted) {
   const Tensor x = Tensor::arange(0, 12, 1, {DType::F32, "CPU"}).reshape({3, 4}).realize();
@@ -388,6 +534,16 @@ TEST(ScanErrors, NameTheValueAndTheFix) {
   says(gives([](const Tensor& t) { return t.cast(DType::F16); }), "after a step float16: cast it");
   says(gives([](const Tensor& t) { return t + t.sum().item(); }),
        "one of scan with those for all steps");
+  // Inside a Jit the number of steps and the first extents of rows and states may vary.
+  const auto varies = [&](int64_t axis) {
+    return [&, axis] {
+      Jit jit([&](const Tensors& in) { return scan(same, {h}, {in[0]}).states; },
+              {.dynamic = {{.argument = 0, .axis = axis, .name = "T", .min = 1, .max = 9}}});
+      for (int i = 0; i < 2; i++) jit({Tensor::ones({4, 3, 2}, cpu).realize()});
+    };
+  };
+  for (const int64_t axis : {0, 1}) EXPECT_EQ(message(varies(axis)), "");
+  says(varies(2), "a row of sequence 0 is (3, T), of which more than the first extent varies (T ");
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ void GraphMaker::add(const BoundCall& c) {
     if (sizes_.covers(v)) launch.scalars[i].slot = int32_t(sizes_.slot(v));
   }
   for (size_t i = 0; i < 3; i++) {
-    const ir::Dim& d = k.kernel->groups[i];
+    const ir::Dim d = i == 0 ? k.kernel->groups[i] * k.runs : k.kernel->groups[i];
     if (!d.is_const() && sizes_.covers(d.uop()))
       launch.group_slots[i] = int32_t(sizes_.slot(d.uop()));
   }

@@ -92,6 +92,7 @@ BoundKernel bind_kernel(const sched::Call& c, const KernelUse& use, const Bindin
   BoundKernel out;
   out.kernel = &k;
   out.constants = use.constants;
+  out.runs = c.runs;
   for (const auto& a : k.buffers) {
     const bool report = a.slot == k.bounds.slot;
     out.buffers.push_back(report ? bounds_report(k, Device::get(c.device))
@@ -113,10 +114,11 @@ void bind_variables(BoundKernel& bound, const VariableValues& values) {
                                 ? bound.constants[size_t(word)]
                                 : int32_t(ir::evaluate_index(v, values)));
   }
-  for (size_t i = 0; i < 3; i++) {
-    const ir::Dim& d = k.groups[i];
-    bound.groups[i] = uint32_t(d.is_const() ? d.value() : ir::evaluate_index(d.uop(), values));
-  }
+  const auto number = [&](const ir::Dim& d) {
+    return uint32_t(d.is_const() ? d.value() : ir::evaluate_index(d.uop(), values));
+  };
+  for (size_t i = 0; i < 3; i++) bound.groups[i] = number(k.groups[i]);
+  if (number(bound.runs) == 0) bound.groups[0] = 0;
 }
 
 std::shared_ptr<const CompiledLinear> compile_linear(

@@ -34,6 +34,7 @@ struct BoundKernel {
   std::vector<Ref<Buffer>> buffers;  // by Param slot
   std::vector<int32_t> scalars;      // by LoadedKernel::variables
   std::array<uint32_t, 3> groups{1, 1, 1};
+  ir::Dim runs = 1;                  // as the Call's; groups are 0 where it is
 };
 struct BoundCopy {
   Ref<Buffer> dst, src;

@@ -225,6 +225,10 @@ bool judged(const BoundKernel& k, const Judge& judge, ArgumentBytes& contents, c
   }
 }
 
+bool runs_nothing(const BoundKernel& k) {
+  return std::ranges::find(k.groups, 0u) != k.groups.end();
+}
+
 }  // namespace
 
 bool validating() { return !env_text(Env::TUFF_VALIDATE).empty(); }
@@ -237,8 +241,8 @@ void run_validated(const BoundCall& call, const RunCall& run) {
   const Judge judge = find_judge();
   if (k && k->kernel->by_user())
     log_warn("TUFF_VALIDATE: kernel {} is not checked: its user wrote it", k->kernel->name);
-  if (!k || k->kernel->by_user() || judge.device.get() == &device || !computes(device) ||
-      (judge.device && !computes(*judge.device)))
+  if (!k || k->kernel->by_user() || runs_nothing(*k) || judge.device.get() == &device ||
+      !computes(device) || (judge.device && !computes(*judge.device)))
     return run(device, call);
   const ArgumentBytes before = contents_of(*k);
   run(device, call);
