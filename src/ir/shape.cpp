@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "ir/symbolic.h"
 #include "ir/extents.h"
+#include "ir/symbolic.h"
 
 namespace tuff::ir {
 namespace {

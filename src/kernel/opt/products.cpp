@@ -293,6 +293,7 @@ class PackedProduct : Chooser {
       for (const bool stage_y : {false, true}) {
         for (int64_t gc = 1; gc <= columns; gc = next_count(gc, columns)) {
           for (int64_t gr = 1; gr <= row_tiles; gr = next_count(gr, row_tiles)) {
+            if (!may_launch(p.column, gc, columns) || !may_launch(p.row, gr, row_tiles)) continue;
             Plan q = tile;
             q.stage_x = stage_x, q.stage_y = stage_y, q.column_groups = gc, q.row_groups = gr;
             choose_inner(p, q, ceil_div(columns, gc), ceil_div(row_tiles, gr));
@@ -300,6 +301,10 @@ class PackedProduct : Chooser {
         }
       }
     }
+  }
+  // The pieces of a symbolic axis are all groups, or none is.
+  bool may_launch(int a, int64_t groups, int64_t pieces) const {
+    return !axis(a).symbolic || groups == 1 || groups == pieces;
   }
   void choose_inner(Plan& best, Plan q, int64_t columns, int64_t row_tiles) const {
     const int64_t most = q.stage_x && q.inner >= 0 ? left(q.inner) : 0;
@@ -359,7 +364,7 @@ class PackedProduct : Chooser {
     bool ok = try_apply(t_, {OptKind::Vector, p.column, p.width});
     if (p.rows > 1) ok = ok && try_apply(t_, {OptKind::Upcast, p.row, p.rows});
     const auto groups = [&](int a, int64_t n) {
-      return n < 2 || try_apply(t_, {OptKind::Group, a, n});
+      return n < 2 || try_apply(t_, {OptKind::Group, a, axis(a).symbolic ? 0 : n});
     };
     for (int a = 0; ok && a < count(); a++) {
       if (!is_other(p, a)) continue;

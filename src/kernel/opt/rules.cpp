@@ -157,6 +157,9 @@ std::string amount_refusal(const Tiling& t, const Opt& o) {
   const bool pads = rule_of(o.kind).pads && !t.matrices && !axis.slabs;
   const bool masks = pads && o.kind != OptKind::Spread && o.kind != OptKind::Slab && !axis.kept;
   if (!axis.main_is_const() && !masks) return "the axis has a symbolic size";
+  // Of fewer pieces than groups, those that are masked throughout would be computed all the same.
+  if (!axis.main_is_const() && o.kind == OptKind::Group)
+    return "the axis has a symbolic size: 0 gives each of its pieces a group";
   if (o.kind == OptKind::Spread) {
     const int64_t most = t.spread.groups ? o.amount : groups_left(t);
     if (o.amount < 2 || o.amount > most) return fmt::format("2 to {} is possible", most);
