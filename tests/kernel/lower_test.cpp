@@ -235,7 +235,8 @@ TEST(Lower, LongSymbolicLaunchesTakeTwoAxes) {
   t.max_groups = {40, 50, 1};
   const auto lowered = [&](int64_t most) {
     const UOp n = variable("n", 0, most), i = range(n, 0, AxisKind::Loop);
-    return lower(kernel_of({store(0, most, i, load(1, most, i), {i})}), t);
+    return lower_with(kernel_of({store(0, most, i, load(1, most, i), {i})}), t,
+                      {{OptKind::Group, 0, 0}});
   };
   const LinearKernel k = lowered(1000);
   ASSERT_TRUE(k.groups[0].is_const()) << to_text(k);
