@@ -27,6 +27,7 @@ constexpr size_t kMaxStreams = 24;    // buffers that one loop walks
 struct Candidate {
   bool possible = false;
   bool sums = false;        // over columns
+  bool apart = false;       // reduces otherwise: only its readers join it
   std::vector<UOp> ranges;  // of all its Ends
   size_t loops = 0;         // as kMaxLoops counts them
   UOp sink;                 // Params carry slots of the schedule instead of argument numbers
@@ -56,6 +57,7 @@ struct Group {
   std::set<uint32_t> slots;
   int64_t elements = 0;
   size_t nodes = 0, loops = 0;
+  bool apart = false;
 };
 
 // One loop list for all Ends, of constant sizes, no store gated, no row kept.
@@ -104,8 +106,8 @@ Candidate candidate(const Call& c) {
   if (out.sums) {
     const int64_t walked =
         out.ranges.size() == 1 ? summed_per_output(out.ranges[0], toposort(out.sink)) : 0;
-    if (walked == 0 || walked > kMaxColumn || out.elements * walked > kMaxSummedElements) return {};
-    out.elements *= walked;
+    out.apart = walked == 0 || walked > kMaxColumn || out.elements * walked > kMaxSummedElements;
+    out.elements *= std::max<int64_t>(walked, 1);
   }
   for (const Node* n : toposort(out.sink)) {
     out.nodes++;
@@ -138,11 +140,9 @@ class Merger {
   // ---- which kernel joins which group ----
   void place(uint32_t c) {
     const Candidate& k = candidates_[c];
-    if (!k.possible) return;
-    size_t tried = 0;
-    for (size_t i = groups_.size(); i-- > 0 && tried < kOpenGroups;) {
-      if (groups_[i].device != calls_[c]->device) continue;
-      tried++;
+    // A CPU's products are slower with more to store, and its launches cost little.
+    if (!k.possible || (k.apart && !target_of_(calls_[c]->device).has_local)) return;
+    for (const size_t i : groups_for(c)) {
       if (!join(groups_[i], c)) continue;
       group_of_[c] = int32_t(i);
       if (groups_[i].calls.size() > 1) graph_.contract(groups_[i].calls);
@@ -150,10 +150,25 @@ class Merger {
     }
     Group g;
     g.device = calls_[c]->device;
+    g.apart = k.apart;
     groups_.push_back(std::move(g));
     group_of_[c] = int32_t(groups_.size() - 1);
     add_nest(groups_.back(), k);
     account(groups_.back(), c);
+  }
+
+  // Those that a kernel may join: first what it reads the results of, from registers.
+  std::vector<size_t> groups_for(uint32_t c) const {
+    const Candidate& k = candidates_[c];
+    std::vector<size_t> read, open;
+    for (size_t i = groups_.size(); !k.apart && i-- > 0;) {
+      const Group& g = groups_[i];
+      if (g.device != calls_[c]->device) continue;
+      if (!g.apart && open.size() < kOpenGroups) open.push_back(i);
+      if (g.apart && reads_from(g.nests[0], k)) read.push_back(i);
+    }
+    read.insert(read.end(), open.begin(), open.end());
+    return read;
   }
 
   bool join(Group& g, uint32_t c) {
@@ -167,6 +182,7 @@ class Merger {
       nest = int32_t(i);
     }
     if (nest >= 0) {
+      if (g.apart && overwrites(g.nests[0], k)) return false;
       if (k.sums || !join_reader(g.nests[size_t(nest)], k)) return false;
       account(g, c);
       return true;
@@ -208,11 +224,23 @@ class Merger {
         std::any_of(n.stored.begin(), n.stored.end(), [&](const auto& s) { return same(s.first); });
     return stored || (!stores_only && std::any_of(n.reads.begin(), n.reads.end(), same));
   }
-  bool conflicts(const Nest& n, const Candidate& k) const {
+  bool reads_from(const Nest& n, const Candidate& k) const {
     return std::any_of(k.reads.begin(), k.reads.end(),
-                       [&](uint32_t s) { return touches(n, s, true); }) ||
+                       [&](uint32_t s) { return touches(n, s, true); });
+  }
+  bool conflicts(const Nest& n, const Candidate& k) const {
+    return reads_from(n, k) ||
            std::any_of(k.writes.begin(), k.writes.end(),
                        [&](uint32_t s) { return touches(n, s, false); });
+  }
+  // Tiles of a reduction may overlap where they do not divide an axis: what is stored twice must
+  // not be read in between.
+  bool overwrites(const Nest& n, const Candidate& k) const {
+    return std::ranges::any_of(k.writes, [&](uint32_t w) {
+      return touches(n, w, false) || std::ranges::any_of(k.reads, [&](uint32_t r) {
+               return memory_[r] == memory_[w];
+             });
+    });
   }
   static bool shares_input(const Nest& n, const Candidate& k) {
     return std::any_of(k.reads.begin(), k.reads.end(),
@@ -287,10 +315,10 @@ class Merger {
   bool join_reader(Nest& n, const Candidate& k) {
     if (n.ranges.size() == k.ranges.size()) return join_nest(n, k);
     const auto is_reduce = [](const Node* node) { return node->op == Op::Reduce; };
-    if (std::ranges::any_of(toposort(n.ends), is_reduce)) return false;
     Nest nest = n;
     Candidate reader = k;
     if (n.ranges.size() == 1) {
+      if (std::ranges::any_of(toposort(n.ends), is_reduce)) return false;
       const std::optional<Cut> cut = cut_loop(n.ranges[0], k.ranges);
       if (!cut) return false;
       nest = {};

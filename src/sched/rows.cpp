@@ -23,13 +23,23 @@ namespace {
 struct RowKernel {
   bool possible = false;
   bool reduces = false;
-  bool streams = true;  // each reduction walks some buffer element by element, once
+  bool streams = true;  // each reduction walks some buffer element by element, once, or none
   std::vector<UOp> ends;
   std::vector<UOp> loops;  // of the Ends over all elements, outermost first
   std::vector<UOp> rows;   // those of them that row values depend on; empty: none taken in yet
   std::vector<uint32_t> calls, reads, writes;
   size_t nodes = 0;
 };
+
+// A reduction of what is the same in each of its steps, as of a comparison with a counter: nothing
+// is read again for another row.
+bool walks_no_memory(const Node* reduce) {
+  const auto own = closed_ranges(reduce);
+  return std::ranges::none_of(toposort(reduce->src(0)), [&](const Node* n) {
+    return n->op == Op::Load && std::ranges::any_of(ranges_below(UOp(n), AxisKind::Reduce),
+                                                    [&](const UOp& r) { return contains(own, r); });
+  });
+}
 
 RowKernel row_kernel(const Call& c, uint32_t number) {
   RowKernel k;
@@ -52,7 +62,7 @@ RowKernel row_kernel(const Call& c, uint32_t number) {
     if (is_ordered(n)) return k;
     if (n->op != Op::Reduce) continue;
     k.reduces = true;
-    k.streams = k.streams && is_streamed(n, k.loops);
+    k.streams = k.streams && (is_streamed(n, k.loops) || walks_no_memory(n));
   }
   CallAccess a = access_of(c);
   k.reads = std::move(a.reads);

@@ -142,6 +142,45 @@ TEST(Merge, ColumnSumsAreNestsAndTheirReadersJoinThem) {
   expect_exact(sinks, 5, host_target);
 }
 
+const Target& gpu(const std::string&) {
+  static const Target t = [] {
+    Target x = host_target("CPU");
+    x.has_local = true;
+    return x;
+  }();
+  return t;
+}
+
+// Of two matrices, which other kernels read.
+UOp stored_product() {
+  const auto repeated = [](const UOp& x, const Shape& as) {
+    return expand(reshape(x, as), {Dim(6), Dim(5), Dim(8)});
+  };
+  return contiguous(reduce(Op::Add,
+                           mul(repeated(host_buffer({6, 8}), {Dim(6), Dim(1), Dim(8)}),
+                               repeated(host_buffer({5, 8}), {Dim(1), Dim(5), Dim(8)})),
+                           {2}));
+}
+
+TEST(Merge, ReadersOfAProductAreStoredByIt) {
+  const UOp product = stored_product();
+  const UOp whole = reshape(product, {Dim(30)});
+  const std::vector<UOp> sinks{product, mul(whole, add(whole, number(2)))};
+  const auto s = schedule(sinks, gpu).schedule;
+  EXPECT_EQ(kernel_count(*s), 1) << to_text(*s);
+  EXPECT_EQ(kernel_count(*schedule(sinks, host_target).schedule), 2);
+  expect_exact(sinks, 6, gpu);
+}
+
+// Tiles of a product may overlap: what they update in place would be updated twice.
+TEST(Merge, WhatAProductWouldUpdateInPlaceStaysApart) {
+  const UOp product = stored_product();
+  const UOp sum = host_buffer({30});
+  const std::vector<UOp> sinks{product, assign(sum, add(sum, reshape(product, {Dim(30)})))};
+  EXPECT_EQ(kernel_count(*schedule(sinks, gpu).schedule), 2);
+  expect_exact(sinks, 7, gpu);
+}
+
 TEST(Merge, RowSumsAndLongColumnsStayApart) {
   const std::vector<UOp> rows{reduce(Op::Add, host_buffer({48, 32}), {1}),
                               reduce(Op::Add, host_buffer({20, 6}), {1})};

@@ -82,6 +82,14 @@ TEST(Rows, OddOnesAreOneKernelToo) {
   EXPECT_EQ(kernels({softmax(host_buffer({0, 4}))}), 0);
 }
 
+TEST(Rows, SumsOverCountersAreTakenIn) {
+  const UOp x = host_buffer({8, 16}), label = host_buffer({8, 1});
+  const UOp column = expand(reshape(iota(Dim(16), DType::F32), {Dim(1), Dim(16)}), x->shape);
+  const UOp one_hot = alu(Op::CmpLt, {column, expand(label, x->shape)});
+  const UOp count = reduce(Op::Add, cast(one_hot, DType::F32), {1});
+  EXPECT_EQ(kernels({mul(x, expand(count, x->shape))}), 1);
+}
+
 TEST(Rows, RowsOfSeveralAxesAreRows) {
   const UOp x = host_buffer({2, 3, 4, 5});
   const UOp centered = sub(x, expand(mul(reduce(Op::Add, x, {3}), number(0.2)), x->shape));
