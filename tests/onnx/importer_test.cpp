@@ -192,6 +192,28 @@ void expect_any_length(const io::onnx::Model& m, const Sizes& row) {
   EXPECT_EQ(jit.stats().replays, 3u);
 }
 
+TEST(OnnxImporter, WindowsTakeWidthsThatVary) {
+  using Integers = std::vector<int64_t>;
+  const auto weights = [](const char* name, const Integers& sizes, int count) {
+    std::vector<float> v(static_cast<size_t>(count));
+    for (int i = 0; i < count; i++) v[size_t(i)] = float(i * 7 % 13 - 6) / 8;
+    return constant(name, ElementType::Float, sizes, v);
+  };
+  const auto kernel = [](int64_t n) { return attribute("kernel_shape", Integers{n}); };
+  const auto strides = attribute("strides", Integers{2}), pads = attribute("pads", Integers{1, 1});
+  io::onnx::Model m = model(
+      {node("Transpose", {"x"}, {"image"}, {attribute("perm", Integers{1, 2, 0})}),
+       node("Conv", {"image", "w"}, {"y"}, {strides, pads}),
+       node("Conv", {"image", "w"}, {"same"}, {attribute("auto_pad", "SAME_UPPER")}),
+       node("MaxPool", {"image"}, {"largest"}, {kernel(3), strides, pads}),
+       node("AveragePool", {"image"}, {"mean"}, {kernel(3), strides, pads}),
+       node("ConvTranspose", {"y", "up"}, {"wide"}, {strides}),
+       node("GlobalAveragePool", {"same"}, {"one"})},
+      {"x"}, {"y", "same", "largest", "mean", "wide", "one"});
+  m.graph.initializers = {weights("w", {4, 3, 3}, 36), weights("up", {4, 2, 2}, 16)};
+  expect_any_length(m, {2, 3});
+}
+
 TEST(OnnxImporter, RecurrentLayersTakeSequencesWhoseLengthVaries) {
   const auto weights = [](const char* name, int64_t ways, int64_t rows) {
     std::vector<float> v(size_t(ways * rows * 4));
