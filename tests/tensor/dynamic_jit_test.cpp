@@ -118,6 +118,19 @@ TEST_P(DynamicJit, ReductionsAndProducts) {
       {.dynamic = {{.argument = 0, .axis = -2, .name = "T", .min = 1, .max = 8}}}, kLengths);
 }
 
+// As long as tiles and slabs of products are.
+TEST_P(DynamicJit, LongProducts) {
+  const Tensor weight = floats({48, 40}, 5).realize();
+  const auto f = [&](const Tensors& in) {
+    const Tensor x = in[0].matmul(weight);
+    const Tensor scores = x.matmul(x.transpose(1, 2));
+    return Tensors{x, scores.softmax(-1).matmul(x), x.transpose(1, 2).matmul(in[0])};
+  };
+  check(f, [&](int64_t n) { return Tensors{floats({2, n, 48}, uint32_t(n))}; },
+        {.dynamic = {{.argument = 0, .axis = 1, .name = "T", .min = 1, .max = 96}}},
+        {1, 95, 96});
+}
+
 TEST_P(DynamicJit, IndicesAndLosses) {
   const Tensor table = floats({11, 4}, 1).realize();
   const auto f = [&](const Tensors& in) {

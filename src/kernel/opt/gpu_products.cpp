@@ -144,7 +144,7 @@ class GpuProduct : Chooser {
     Slab s;
     for (size_t i = k_.main_axes.size(); i-- > 0;) {
       const int a = k_.main_axes[i];
-      if (!splits(a)) return {};
+      if (!t_.axes[size_t(a)].main_is_const()) return {};
       if (left(a) * s.steps > wanted) {
         if (2 * s.steps <= wanted) divide_axis(s, a, wanted / s.steps, unroll);
         break;
