@@ -228,13 +228,14 @@ Interval interval(const LinearForm& f) {
 namespace {
 
 bool has_symbolic_size(const Node& n) { return n.op == Op::Range && !n.src(0)->is_const(); }
+bool is_of_extents(const Node& n) {
+  if (n.op == Op::Range || n.op == Op::Special || n.op == Op::Load) return false;
+  return std::ranges::all_of(n.src(), [](const UOp& s) { return is_of_extents(*s); });
+}
 // x // constant of what varies from call to call alone, as the extent of windows with a stride is.
 bool is_quotient_of_extents(const Node& n) {
-  if (n.op != Op::FloorDiv || !n.src(1)->is_const() || n.src(1)->const_int() <= 1) return false;
-  const std::vector<const Node*> below = toposort(n.src(0));
-  return std::none_of(below.begin(), below.end(), [](const Node* b) {
-    return b->op == Op::Range || b->op == Op::Special || b->op == Op::Load;
-  });
+  return n.op == Op::FloorDiv && n.src(1)->is_const() && n.src(1)->const_int() > 1 &&
+         is_of_extents(*n.src(0));
 }
 bool may_tighten(const LinearForm& f) {
   return std::any_of(f.terms.begin(), f.terms.end(), [](const auto& t) {
