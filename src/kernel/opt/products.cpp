@@ -172,6 +172,18 @@ class PackedProduct : Chooser {
     return o;
   }
 
+  // How many pieces of so many outputs an axis has. A symbolic one is as likely a quarter or a
+  // sixteenth of its most, of which large pieces leave much masked.
+  double pieces(int a, int64_t outputs) const {
+    constexpr int kExtents = 3;
+    if (!axis(a).symbolic) return double(ceil_div(left(a), outputs));
+    double sum = 0;
+    int64_t n = left(a);
+    for (int i = 0; i < kExtents; i++, n = ceil_div(n, int64_t(4)))
+      sum += double(ceil_div(n, outputs)) * double(left(a)) / double(n);
+    return sum / kExtents;
+  }
+
   // The register tile that wastes least at the edges and loads least inside. The accumulators, one
   // row of vectors and a broadcast fit the registers.
   void choose_tile(Plan& p) const {
@@ -182,8 +194,7 @@ class PackedProduct : Chooser {
       if (width > 64 || (width >= 2 * left(p.column) && vectors > 1)) continue;
       const int64_t most = std::min<int64_t>(16, left(p.row));
       for (int64_t rows = 1; rows <= most && rows * vectors + vectors + 1 <= registers; rows++) {
-        const double tiles =
-            double(ceil_div(left(p.column), width)) * double(ceil_div(left(p.row), rows));
+        const double tiles = pieces(p.column, width) * pieces(p.row, rows);
         const double step = double(rows * vectors) + kLoadShare * double(vectors + rows);
         const double cost =
             tiles * (step * double(reduced_) + store_cost(p.column, p.row, width, rows));
