@@ -223,7 +223,7 @@ std::optional<UOp> divided_term(const UOp& term, const std::vector<UOp>& divisor
   return product(std::move(rest));
 }
 
-// f = quotient*d + rest, where the first term of d divides no term of the rest.
+// f = quotient*d + rest, by what the first term of d divides.
 std::optional<std::pair<LinearForm, LinearForm>> divide_terms(const LinearForm& f, const UOp& d) {
   const auto form = form_of(d);
   if (!form || form->terms.empty()) return std::nullopt;
@@ -248,13 +248,15 @@ UOp symbolic_divmod(const UOp& u) {
   const auto f = form_of(x);
   if (!f) return {};
   if (x == d) return index_const(div ? 1 : 0);
+  const auto is_remainder = [&](const LinearForm& rest) {
+    LinearForm below = rest;
+    return add_scaled(below, d, -1) && tight_interval(rest).lo >= 0 && tight_interval(below).hi < 0;
+  };
+  if (is_remainder(*f)) return div ? index_const(0) : x;
   auto parts = divide_terms(*f, d);
-  if (!parts) parts.emplace(LinearForm{}, *f);
+  if (!parts) return {};
   auto& [quotient, rest] = *parts;
-  LinearForm below = rest;
-  if (!add_scaled(below, d, -1)) return {};
-  if (tight_interval(rest).lo >= 0 && tight_interval(below).hi < 0)
-    return from_linear_form(div ? quotient : rest);
+  if (is_remainder(rest)) return from_linear_form(div ? quotient : rest);
   const bool nothing_left = quotient.terms.empty() && quotient.constant == 0;
   if (nothing_left || d->op == Op::Add) return {};  // by a sum it might go on for ever
   const UOp left = from_linear_form(rest);

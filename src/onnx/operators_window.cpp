@@ -139,7 +139,8 @@ std::pair<Size, int64_t> windows_along(const Windows& w, size_t a, const Size& i
   const auto [before, behind] = w.pads[a];
   const Size room = in + before + behind - w.reach(a);
   if (room.min() < 0)
-    fail<ShapeError>("a window of {} over {} elements", w.reach(a), in + before + behind);
+    fail<ShapeError>("a window of {} over {} elements{}", w.reach(a), (in + before + behind).str(),
+                     in.is_number() ? "" : ", which may be fewer");
   Size count = (room + (ceil ? w.strides[a] - 1 : 0)) / w.strides[a] + 1;
   if (ceil && (count - 1) * w.strides[a] >= in + before) count -= 1;
   const Size hanging = (count - 1) * w.strides[a] + w.reach(a) - in - before;

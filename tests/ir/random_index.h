@@ -86,6 +86,14 @@ class Evaluator {
   std::vector<int64_t> values_, operands_;
 };
 
+inline int64_t value_of(const Node& n, const Point& p) {
+  if (n.is_const()) return n.const_int();
+  if (const auto known = p.find(&n); known != p.end()) return known->second;
+  std::vector<int64_t> operands;
+  for (const UOp& s : n.src()) operands.push_back(value_of(*s, p));
+  return meaning(n, operands);
+}
+
 // Leaves with their values; a Range with a symbolic size takes those below the size's value.
 struct Space {
   std::vector<UOp>
@@ -101,7 +109,7 @@ struct Space {
     if (i == leaves.size()) return fn(p);
     const Node& n = *leaves[i];
     int64_t high = n.max;
-    if (n.op == Op::Range && !n.src(0)->is_const()) high = p.at(n.src(0).get()) - 1;
+    if (n.op == Op::Range && !n.src(0)->is_const()) high = value_of(*n.src(0), p) - 1;
     for (int64_t v = n.min; v <= high; v++) {
       p[&n] = v;
       walk(i + 1, p, fn);
@@ -125,7 +133,9 @@ class Generator {
     static constexpr int64_t kDivisors[] = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16};
     if (pick(0, 9) == 0) {
       for (const UOp& u : space_.leaves) {
-        if (u->dtype == DType::Index && u->min >= 1) return u;
+        if (u->dtype != DType::Index || u->min < 1) continue;
+        const int64_t more = pick(0, 3);
+        return more ? make(Op::Add, DType::Index, {u, index_const(more)}) : u;
       }
     }
     return index_const(kDivisors[pick(0, 9)]);

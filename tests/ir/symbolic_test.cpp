@@ -30,6 +30,16 @@ Space symbolic_space() {
            range(v, 2, AxisKind::Loop)}};
 }
 
+// An axis of 3 to 8 elements with windows of 3, each 2 from the one before, and their taps.
+Space window_space() {
+  const UOp w = variable("w", 3, 8);
+  return {{w, range(floordiv(w - 3, index_const(2)) + 1, 0, AxisKind::Loop),
+           range(index_const(3), 1, AxisKind::Reduce)}};
+}
+Space space_of(int seed) {
+  return seed % 3 == 2 ? symbolic_space() : seed % 3 == 1 ? window_space() : number_space();
+}
+
 // Both expressions agree at every point (where `given` is true).
 void expect_same(const Space& space, const UOp& before, const UOp& after, const UOp& given = {}) {
   ASSERT_EQ(before->dtype, after->dtype);
@@ -70,7 +80,7 @@ UOp with_simplified_sources(const UOp& u) {
 class RandomExpressions : public ::testing::TestWithParam<int> {
  protected:
   static constexpr int kPerSeed = 170;
-  Space space_ = GetParam() % 3 == 2 ? symbolic_space() : number_space();
+  Space space_ = space_of(GetParam());
   Generator random_{uint64_t(GetParam()), space_};
 };
 
@@ -145,7 +155,7 @@ TEST(SymbolicRules, EveryRuleIsHit) {
   drop_simplify_cache();
   const std::vector<RuleCount> before = symbolic_rules().counts();
   for (uint64_t seed = 100; seed < 112; seed++) {
-    const Space space = seed % 3 ? number_space() : symbolic_space();
+    const Space space = space_of(seed);
     Generator random(seed, space);
     for (int i = 0; i < 1500; i++)
       simplify(i % 2 ? random.index(1 + i % 6) : random.boolean(1 + i % 5));
@@ -194,6 +204,24 @@ TEST(SymbolicRules, OrderOfBuildingDoesNotMatter) {
   const std::string first = build(false);
   drop_simplify_cache();
   EXPECT_EQ(first, build(true));
+}
+
+// How tensor/windows.cpp reads element o * stride + k of an axis whose extent varies: the axis
+// several times, cut into rows one longer.
+TEST(SymbolicRules, WindowsOfASymbolicAxisNeedNoDivision) {
+  const UOp w = variable("w", 3, 640);
+  for (const int64_t before : {0, 2}) {
+    const UOp n = w + before, k = range(index_const(3), 1, AxisKind::Reduce);
+    for (const int64_t stride : {1, 2, 3}) {
+      const UOp count = simplify(floordiv(n - 3, index_const(stride)) + 1);
+      const UOp o = range(count, 0, AxisKind::Loop), at = o * stride + k;
+      const UOp flat = k * (n + 1) + o * stride;
+      EXPECT_EQ(expression(simplify(floormod(flat, n))), expression(simplify(at))) << stride;
+      EXPECT_EQ(simplify(floordiv(flat, n)), k) << stride;
+      EXPECT_TRUE(simplify(lt(at, n))->is_const_int(1)) << stride;
+      EXPECT_EQ(simplify(floormod(at, n + 2)), simplify(at)) << stride;
+    }
+  }
 }
 
 // Whether its body runs depends on the group: a body that forgets the counter leaves the loop.
