@@ -61,8 +61,11 @@ void expect_same(const Space& space, const UOp& before, const UOp& after, const 
 
 void expect_sound_bounds(const Space& space, const UOp& x) {
   Evaluator eval({x});
+  const auto [low, high] = tight_bounds(x);
   space.each([&](const Point& p) {
     eval.at(p);
+    if (eval[0] < low || eval[0] > high)
+      FAIL() << expression(x) << " is " << eval[0] << ", outside " << low << ".." << high;
     eval.each([&](const Node& n, int64_t v) {
       if (v < n.min || v > n.max)
         FAIL() << expression(UOp(&n)) << " is " << v << ", outside " << n.min << ".." << n.max;
