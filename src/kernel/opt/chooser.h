@@ -32,6 +32,11 @@ class Chooser {
     return x.parts[size_t(x.main)].kind == ir::AxisKind::Loop;
   }
 
+  // So many launch groups along an axis; along a symbolic one each of its pieces is a group.
+  bool launch_along(int a, int64_t groups) {
+    return try_apply(t_, {OptKind::Group, a, axis(a).symbolic ? 0 : groups});
+  }
+
   // How well an axis serves as vector lanes: contiguous accesses for it, gathers against, loads by
   // how often they run.
   double vector_score(int a) const;

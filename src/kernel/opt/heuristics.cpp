@@ -166,7 +166,7 @@ class Heuristics : Chooser {
       const int64_t n = divisor_up_to(left(a), wanted);
       if (n > groups) groups = n, best = a;
     }
-    if (best >= 0) try_apply(t_, {OptKind::Group, best, axis(best).symbolic ? 0 : groups});
+    if (best >= 0) launch_along(best, groups);
   }
 
   // The workgroup goes along that output axis, of those that reductions depend on, whose accesses

@@ -107,7 +107,7 @@ class KeptTiles : Chooser {
     }
     const int64_t wanted = ceil_div(worthwhile_groups(k_, target_), others);
     const int64_t groups = std::min(wanted, left(row_) / kLeastTiles);
-    if (groups > 1) try_apply(t_, {OptKind::Group, row_, groups});
+    if (groups > 1) launch_along(row_, groups);
   }
 
   // What rows have in common is packed once for all rows of a group, unless vectors of it lie side

@@ -375,7 +375,7 @@ class PackedProduct : Chooser {
     bool ok = try_apply(t_, {OptKind::Vector, p.column, p.width});
     if (p.rows > 1) ok = ok && try_apply(t_, {OptKind::Upcast, p.row, p.rows});
     const auto groups = [&](int a, int64_t n) {
-      return n < 2 || try_apply(t_, {OptKind::Group, a, axis(a).symbolic ? 0 : n});
+      return n < 2 || launch_along(a, n);
     };
     for (int a = 0; ok && a < count(); a++) {
       if (!is_other(p, a)) continue;
