@@ -238,9 +238,12 @@ Tensor counts_along(const Windows& w, size_t a, const Size& in, bool ceil, bool 
   const auto [before, behind] = w.pads[a];
   const int64_t stride = w.strides[a], dilation = w.dilations[a], from = with_pads ? 0 : before;
   const Size to = in + before + (with_pads ? behind : 0);
+  const Size count = windows_along(w, a, in, ceil).first;
+  // The last window may hang over the end, and taps are rounded up to the dilation.
+  const int64_t largest = to.max() + stride + w.reach(a) + dilation;
+  const DType position = largest <= INT32_MAX ? DType::I32 : DType::I64;
   const Tensor first =
-      Tensor::arange(0, Number(windows_along(w, a, in, ceil).first), 1,
-                     {.dtype = DType::I32, .device = options.device}) * stride;
+      Tensor::arange(0, Number(count), 1, {.dtype = position, .device = options.device}) * stride;
   const auto taps_below = [&](const Tensor& room) {
     const Tensor taps = dilation == 1 ? room : (room + (dilation - 1)).floor_divide(dilation);
     return taps.clamp(0, w.kernel[a]);

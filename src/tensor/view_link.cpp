@@ -433,8 +433,7 @@ Tensor no_view(const Tensor& t) { return wrap(uop(t), t.impl()->device); }
 
 UOp stride_of(const UOp& x, int64_t d, int64_t step) {
   const ir::Dim n = x->shape[size_t(d)];
-  const ir::Dim rows = n.is_const() ? ir::Dim(ceil_div(n.value(), step))
-                                    : dim_of((size_of(n) + (step - 1)) / step);
+  const ir::Dim rows = dim_of((size_of(n) + (step - 1)) / step);
   ir::Pairs pads(x->shape.size(), {ir::Dim(0), ir::Dim(0)}), first;
   pads[size_t(d)].b = rows * ir::Dim(step) - n;
   ir::Shape cut = x->shape, out = x->shape;

@@ -19,7 +19,8 @@ Padding::Padding(const std::string& word) : same_(word == "same") {
 
 namespace {
 
-Size count_of(const Size& n, int64_t k, int64_t stride, int64_t dilation) {
+// How many windows lie inside of an axis.
+Size window_count(const Size& n, int64_t k, int64_t stride, int64_t dilation) {
   return (n - dilation * (k - 1) - 1) / stride + 1;
 }
 
@@ -32,7 +33,7 @@ Tensor with_room(const Tensor& x, int64_t d, const Size& extent) {
 // n + dilation, so that row i starts i*dilation further and no gather is needed. Needs
 // out*stride <= n + dilation.
 Tensor windows_1d(const Tensor& x, int64_t d, int64_t k, int64_t stride, int64_t dilation) {
-  const Size n = x.size(d), out = count_of(n, k, stride, dilation);
+  const Size n = x.size(d), out = window_count(n, k, stride, dilation);
   Sizes repeats(size_t(x.dim()), 1);
   repeats[size_t(d)] = k;
   const Tensor repeated = pad_axis(x.repeat(repeats), d, 0, k * dilation);
@@ -47,7 +48,7 @@ Tensor with_extent(const Tensor& x, int64_t d, const Size& extent) {
 // Windows that share no element are a cut of the axis: nothing is repeated, and their gradient adds
 // nothing up.
 Tensor apart_windows(const Tensor& x, int64_t d, int64_t k, int64_t stride, int64_t dilation) {
-  const Size out = count_of(x.size(d), k, stride, dilation);
+  const Size out = window_count(x.size(d), k, stride, dilation);
   const Tensor cut = unflatten(with_extent(x, d, out * stride), d, out, stride);
   const int64_t reach = dilation * (k - 1) + 1;
   return cut.narrow(d + 1, 0, reach).transpose(d, d + 1).slice(d, {}, {}, dilation);
@@ -58,7 +59,7 @@ Tensor apart_windows(const Tensor& x, int64_t d, int64_t k, int64_t stride, int6
 // element adds up the taps of its own phase alone.
 Tensor phase_windows(const Tensor& x, int64_t d, int64_t k, int64_t stride) {
   const int64_t taps = ceil_div(k, stride);
-  const Size rows = count_of(x.size(d), k, stride, 1) + taps - 1;
+  const Size rows = window_count(x.size(d), k, stride, 1) + taps - 1;
   const Tensor phases = unflatten(with_extent(x, d, rows * stride), d, rows, stride);
   const Tensor windows = windows_1d(phases, d, taps, 1, 1).transpose(d + 1, d + 2);
   return windows.flatten(d, d + 1).narrow(d, 0, k);
@@ -75,7 +76,7 @@ Tensor detail::windows_of_axis(const Tensor& x, int64_t d, int64_t k, int64_t st
                                int64_t dilation) {
   if (dilation * (k - 1) < stride) return apart_windows(x, d, k, stride, dilation);
   if (stride > 1 && dilation == 1) return phase_windows(x, d, k, stride);
-  const Size out = count_of(x.size(d), k, stride, dilation);
+  const Size out = window_count(x.size(d), k, stride, dilation);
   const Tensor padded = with_room(x, d, out * stride - dilation);
   return windows_1d(padded, d, k, stride, dilation).narrow(d + 1, 0, out);
 }

@@ -230,6 +230,21 @@ TEST(Lower, OnlyNumbersBeyond32BitsTake64) {
   }
 }
 
+TEST(Lower, SymbolicAxesAreSplitIntoPiecesOfWhichTheLastIsMasked) {
+  const UOp n = variable("n", 1, 64), i = range(n, 0, AxisKind::Loop);
+  const UOp ast = kernel_of({store(0, 64, i, load(1, 64, i) * constant(DType::F32, 2), {i})});
+  const Target t = builtin_target("c-x86-64");
+  const LinearKernel k = lower_with(ast, t, {{OptKind::Vector, 0, 8}, {OptKind::Group, 0, 0}});
+  for (const int64_t extent : {1, 8, 9, 64})
+    EXPECT_EQ(ir::evaluate_index(k.groups[0].uop(), {{"n", extent}}), (extent + 7) / 8);
+  int masked = 0;
+  for (const UOp& u : k.ops) masked += u->op == Op::CmpLt && u->src(1)->op == Op::Variable;
+  EXPECT_GT(masked, 0) << to_text(k);
+  expect_refused(ast, t, {{OptKind::Group, 0, 4}},
+                 "the axis has a symbolic size: 0 gives each of its pieces a group");
+  expect_refused(ast, t, {{OptKind::Split, 0, 4}}, "the axis has a symbolic size");
+}
+
 TEST(Lower, LongSymbolicLaunchesTakeTwoAxes) {
   Target t = builtin_target("spirv-lavapipe");
   t.max_groups = {40, 50, 1};

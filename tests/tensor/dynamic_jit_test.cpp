@@ -197,6 +197,7 @@ TEST_P(DynamicJit, PoolsAndTransposedWindowsOfWidthsThatVary) {
                    x.avg_pool1d(2),
                    x.lp_pool1d(2, 2),
                    x.unfold(2, 3, 2).sum({-1}),
+                   x.im2col(3, 1, 1, 2),
                    x.conv1d(kernel, {}, 2, 1, 1, 2).relu().conv1d(kernel, {}, 2, 1, 1, 2).mean({2}),
                    x.conv_transpose1d(up, {}, 2, 1)};
   };

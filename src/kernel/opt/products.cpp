@@ -106,7 +106,7 @@ class PackedProduct : Chooser {
     return is_other(p, a) && !axis(a).symbolic && !walks(p.x.factor, a);
   }
 
-  // Every output axis stands around the sum, and its length is known.
+  // Every output axis stands around the sum, and how many steps that has is known.
   bool has_form() {
     const auto& factors = t_.factors;
     const Node* product = through_casts(k_.main_reduce->src(0).get());
