@@ -109,6 +109,7 @@ struct CommandGraph::State {
   std::vector<uint64_t> slots;                      // of one replay
   size_t loaded_sizes = SIZE_MAX;                   // in `given`; SIZE_MAX: nothing is loaded
   uint64_t loads = 0;                               // of `slots`
+  bool holds_values = false;                        // `slots`: what the last scalars imply
   std::vector<Patch> wide_patches, narrow_patches;  // of 8 and of 4 bytes
   std::vector<DerivedSlot> derived;
   std::vector<Limit> limits;
@@ -153,6 +154,7 @@ struct CommandGraph::State {
   std::vector<ReplayInstance> replays() const;
   bool is_loaded(std::span<const uint64_t> inputs, std::span<const int64_t> scalars,
                  std::span<const uint64_t> sizes) const;
+  void load_values(std::span<const int64_t> scalars);
   void load_slots(std::span<const uint64_t> inputs, std::span<const int64_t> scalars,
                   std::span<const uint64_t> sizes);
   Instance& free_instance();
@@ -476,6 +478,18 @@ bool CommandGraph::State::is_loaded(std::span<const uint64_t> inputs,
   return loaded_sizes == sizes.size() && same(inputs) && same(scalars) && same(sizes);
 }
 
+// Sizes often stay the same where the memory does not.
+void CommandGraph::State::load_values(std::span<const int64_t> scalars) {
+  const auto to = std::span(slots).subspan(input_count, values.slot_count());
+  const auto same = [](int64_t a, uint64_t b) { return static_cast<uint64_t>(a) == b; };
+  if (holds_values && std::equal(scalars.begin(), scalars.end(), to.begin(), same)) return;
+  holds_values = false;  // until all of them have passed
+  std::copy(scalars.begin(), scalars.end(), to.begin());
+  values.run(to);
+  check_limits();
+  holds_values = true;
+}
+
 // Steps that are given the same memory again leave slots and argument memory as they are.
 void CommandGraph::State::load_slots(std::span<const uint64_t> inputs,
                                      std::span<const int64_t> scalars,
@@ -488,10 +502,7 @@ void CommandGraph::State::load_slots(std::span<const uint64_t> inputs,
   require_no_conflict(inputs, sizes);
   loaded_sizes = SIZE_MAX;  // until all of it has passed
   std::copy(inputs.begin(), inputs.end(), slots.begin());
-  for (size_t i = 0; i < scalars.size(); ++i)
-    slots[input_count + i] = static_cast<uint64_t>(scalars[i]);
-  values.run(std::span(slots).subspan(input_count, values.slot_count()));
-  check_limits();
+  load_values(scalars);
   for (const DerivedSlot& d : derived) slots[d.slot] = slots[d.from] + d.addend;
   auto to = std::copy(inputs.begin(), inputs.end(), given.begin());
   to = std::transform(scalars.begin(), scalars.end(), to,

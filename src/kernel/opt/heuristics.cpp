@@ -159,14 +159,24 @@ class Heuristics : Chooser {
   void launch_cpu() {
     const int64_t wanted = worthwhile_groups(k_, target_);
     if (wanted < 2) return;
-    int best = -1;
-    int64_t groups = 1;
+    const auto [best, groups] = longest_launch(wanted, true);
+    if (best < 0) return;
+    // Of a symbolic axis there may be fewer pieces than cores.
+    if (axis(best).symbolic && axis(best).least_size < int64_t(target_.cores)) {
+      const auto [other, parts] = longest_launch(wanted, false);
+      if (other >= 0) launch_along(other, parts);
+    }
+    launch_along(best, groups);
+  }
+  std::pair<int, int64_t> longest_launch(int64_t wanted, bool symbolic) const {
+    std::pair<int, int64_t> best{-1, 1};
     for (int a = 0; a < count(); a++) {
       if (!axis(a).shared || !splits(a) || !loop_left(a)) continue;
+      if (axis(a).symbolic && !symbolic) continue;
       const int64_t n = divisor_up_to(left(a), wanted);
-      if (n > groups) groups = n, best = a;
+      if (n > best.second) best = {a, n};
     }
-    if (best >= 0) launch_along(best, groups);
+    return best;
   }
 
   // The workgroup goes along that output axis, of those that reductions depend on, whose accesses

@@ -172,16 +172,25 @@ class PackedProduct : Chooser {
     return o;
   }
 
-  // How many pieces of so many outputs an axis has. A symbolic one is as likely a quarter or a
-  // sixteenth of its most, of which large pieces leave much masked.
-  double pieces(int a, int64_t outputs) const {
-    constexpr int kExtents = 3;
-    if (!axis(a).symbolic) return double(ceil_div(left(a), outputs));
-    double sum = 0;
-    int64_t n = left(a);
-    for (int i = 0; i < kExtents; i++, n = ceil_div(n, int64_t(4)))
-      sum += double(ceil_div(n, outputs)) * double(left(a)) / double(n);
-    return sum / kExtents;
+  // A symbolic axis is as likely a quarter, a sixteenth or a 64th of its most, of which large pieces
+  // leave much masked: what a cost is on average for as much work as that of the most.
+  template <class Cost>
+  double over_extents(const Cost& cost) const {
+    constexpr int64_t kLeastPart = 64;
+    double sum = 0, n = 0, last = 0;
+    for (int64_t part = 1; part <= kLeastPart; part *= 4) {
+      double work = 1;
+      for (int a = 0; a < count(); a++)
+        if (!axis(a).reduced) work *= double(extent(a, part)) / double(left(a));
+      if (work == last) break;
+      sum += cost(part) / work;
+      n++, last = work;
+    }
+    return sum / n;
+  }
+  // One part of its most where an axis is symbolic, and not below its least.
+  int64_t extent(int a, int64_t part) const {
+    return axis(a).symbolic ? std::max(ceil_div(left(a), part), axis(a).least_size) : left(a);
   }
 
   // The register tile that wastes least at the edges and loads least inside. The accumulators, one
@@ -194,7 +203,10 @@ class PackedProduct : Chooser {
       if (width > 64 || (width >= 2 * left(p.column) && vectors > 1)) continue;
       const int64_t most = std::min<int64_t>(16, left(p.row));
       for (int64_t rows = 1; rows <= most && rows * vectors + vectors + 1 <= registers; rows++) {
-        const double tiles = pieces(p.column, width) * pieces(p.row, rows);
+        const double tiles = over_extents([&](int64_t part) {
+          return double(ceil_div(extent(p.column, part), width)) *
+                 double(ceil_div(extent(p.row, part), rows));
+        });
         const double step = double(rows * vectors) + kLoadShare * double(vectors + rows);
         const double cost =
             tiles * (step * double(reduced_) + store_cost(p.column, p.row, width, rows));
@@ -321,7 +333,9 @@ class PackedProduct : Chooser {
     const int64_t most = q.stage_x && q.inner >= 0 ? left(q.inner) : 0;
     for (int64_t g = 0; g <= most; g = g == 0 ? 1 : next_count(g, most)) {
       q.inner_groups = g;
-      q.cost = makespan(q, columns, row_tiles);
+      q.cost = fits(q, columns, row_tiles)
+                   ? over_extents([&](int64_t part) { return makespan(q, part); })
+                   : 1e300;
       if (q.cost < best.cost) best = q;
     }
   }
@@ -333,23 +347,30 @@ class PackedProduct : Chooser {
     return std::min(next, all);
   }
 
-  // How long all groups take on all cores; out of reach where the copies do not fit.
-  double makespan(const Plan& p, int64_t columns, int64_t row_tiles) const {
+  // Whether there is room for the copies of a group of so many tiles, whose size is known here.
+  bool fits(const Plan& p, int64_t columns, int64_t row_tiles) const {
+    if (p.stage_y && axis(p.row).symbolic && row_tiles > 1) return false;
+    if (p.keeps_x() && axis(p.column).symbolic && columns > 1) return false;
     const int64_t x_bytes = p.stage_x ? copy_bytes(p) * (p.keeps_x() ? columns : 1) : 0;
     const int64_t y_bytes = p.stage_y ? reduced_ * row_tiles * p.rows * p.y.element_bytes : 0;
-    // Copies have a size that is known here.
-    if (p.stage_y && axis(p.row).symbolic && row_tiles > 1) return 1e300;
-    if (p.keeps_x() && axis(p.column).symbolic && columns > 1) return 1e300;
-    if (x_bytes + y_bytes + 256 > int64_t(target_.shared_bytes)) return 1e300;
-    if (p.keeps_x() && x_bytes + y_bytes > int64_t(target_.l2_bytes)) return 1e300;
-    const auto [others, inside] = other_tiles(p);
-    if ((p.stage_x && double(row_tiles) * inside < 2) || (p.stage_y && columns < 2)) return 1e300;
+    if (x_bytes + y_bytes + 256 > int64_t(target_.shared_bytes)) return false;
+    if (p.keeps_x() && x_bytes + y_bytes > int64_t(target_.l2_bytes)) return false;
+    // Nor is anything copied that is read once.
+    return !(p.stage_x && double(row_tiles) * other_tiles(p, 1).second < 2) &&
+           !(p.stage_y && columns < 2);
+  }
+
+  // How long all groups take on all cores.
+  double makespan(const Plan& p, int64_t part) const {
+    const auto [column_groups, columns] = groups_along(p.column, p.width, p.column_groups, part);
+    const auto [row_groups, row_tiles] = groups_along(p.row, p.rows, p.row_groups, part);
+    const auto [others, inside] = other_tiles(p, part);
     const double tile = step_cost(p, p.stage_x, p.stage_y) * double(reduced_) +
                         store_cost(p.column, p.row, p.width, p.rows);
     double group = double(columns) * double(row_tiles) * inside * tile + kGroupCost;
     if (p.stage_x) group += double(columns) * copy_x_cost(p);
     if (p.stage_y) group += copy_y_cost(p, row_tiles) * inside;
-    const double groups = double(p.column_groups * p.row_groups) * others;
+    const double groups = double(column_groups * row_groups) * others;
     const double cores = double(std::max(target_.cores, 1u));
     const double alone = groups * group;
     if (cores < 2 || groups < 2 || alone < 2 * kShareCost) return alone;
@@ -359,16 +380,29 @@ class PackedProduct : Chooser {
     return std::min(alone, rounds * group + last + kShareCost);
   }
 
+  // The launch groups along an axis of the tile, and the tiles of each.
+  std::pair<int64_t, int64_t> groups_along(int a, int64_t outputs, int64_t groups,
+                                           int64_t part) const {
+    const int64_t tiles = ceil_div(extent(a, part), outputs);
+    if (axis(a).symbolic && groups > 1) return {tiles, 1};
+    return {groups, ceil_div(tiles, groups)};
+  }
+
   // The axes beside the tile's: their launch groups, and the iterations inside each.
-  std::pair<double, double> other_tiles(const Plan& p) const {
-    double all = batch_ / double(axis(p.column).size) / double(axis(p.row).size), inside = 1;
-    if (p.inner_groups == 0) return {all, 1};
+  std::pair<double, double> other_tiles(const Plan& p, int64_t part) const {
+    double all = 1, inside = 1;
     for (int a = 0; a < count(); a++) {
-      if (!may_be_inner(p, a)) continue;
-      all /= double(left(a));
-      inside *= double(a == p.inner ? ceil_div(left(a), p.inner_groups) : left(a));
+      if (axis(a).reduced || a == p.column || a == p.row) continue;
+      if (p.inner_groups == 0 || !may_be_inner(p, a)) {
+        all *= double(extent(a, part));
+      } else if (a == p.inner) {
+        all *= double(p.inner_groups);
+        inside *= double(ceil_div(left(a), p.inner_groups));
+      } else {
+        inside *= double(left(a));
+      }
     }
-    return {all * double(p.inner_groups), inside};
+    return {all, inside};
   }
 
   bool apply(const Plan& p) {

@@ -152,6 +152,7 @@ KernelShape shape_of(const UOp& ast, const Tiling& t) {
   for (const Axis& a : t.axes) {
     AxisShape x;
     x.size = a.range->src(0)->max;
+    x.least_size = std::max<int64_t>(a.range->src(0)->min, 1);
     x.symbolic = !a.range->src(0)->is_const();
     x.reduced = a.reduced;
     x.bit = deps.bit(a.range);

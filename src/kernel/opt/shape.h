@@ -19,7 +19,8 @@ inline constexpr int64_t kMostInterleaved = 4;
 inline constexpr int64_t kLeastPiece = 16;
 
 struct AxisShape {
-  int64_t size = 1;
+  int64_t size = 1;  // the most, where it is symbolic
+  int64_t least_size = 1;
   bool symbolic = false;
   bool reduced = false;
   bool shared = false;         // an output axis that every reduction depends on
