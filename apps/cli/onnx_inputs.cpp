@@ -15,7 +15,7 @@
 namespace tuff::cli {
 namespace {
 
-constexpr uint64_t kSeed = 1;
+constexpr uint64_t kInputSeed = 1;
 
 std::vector<std::string> names_of(const std::vector<onnx::ValueInfo>& values) {
   std::vector<std::string> out;
@@ -79,7 +79,7 @@ Tensor made_up(const onnx::ValueInfo& v, const std::vector<int64_t>& sizes,
   }
   const size_t width = size_bytes(v.dtype);
   std::vector<uint8_t> bytes(size_t(count) * width);
-  SplitMix64 random(kSeed);
+  SplitMix64 random(kInputSeed);
   for (size_t i = 0; i < size_t(count); i++) {
     const double x = double(random.next() >> 11) * 0x1p-52 - 1;
     store_scalar(is_float(v.dtype) ? Scalar::of_double(v.dtype, x) : Scalar::of_int(v.dtype, 1),

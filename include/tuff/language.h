@@ -1,0 +1,150 @@
+// Language models from files: read, run, and text that they write. Called by users and
+// `tuff chat`. Must never know of graphs or devices.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tuff/jit.h>
+#include <tuff/tensor.h>
+#include <tuff/tokenizer.h>
+
+namespace tuff::language {
+
+/// What a model is, without running anything of it.
+struct Description {
+  std::string name;          ///< as its file calls it; may be empty
+  std::string architecture;  ///< "llama", "qwen2", "gemma3"
+  int64_t layers = 0, width = 0, heads = 0, kv_heads = 0, vocabulary = 0;
+  int64_t context = 0;        ///< positions that it was trained for
+  uint64_t parameters = 0;    ///< elements of all weights
+  uint64_t weight_bytes = 0;  ///< as they are stored
+};
+
+/// How a model is loaded.
+struct LoadOptions {
+  std::string device;  ///< where it runs; "" is the default device
+};
+
+/// A decoder-only model with its tokenizer. Weights stay in the blocks that the file packs them in,
+/// and are read when they are first used. Does not change; copies share.
+class Model {
+ public:
+  /// A GGUF file. IoError naming what is missing or damaged; Unsupported naming an architecture,
+  /// a feature or a type that tuff does not know, and those it does.
+  static Model open(const std::string& path, const LoadOptions& options = {});
+  const Description& description() const;
+  const Tokenizer& tokenizer() const;
+  const std::string& device() const;  ///< where it runs; "" is the default device
+  /// (tokens) of integers -> (tokens, vocabulary): the logits behind each of the first tokens of a
+  /// text, without a cache. ShapeError for anything else.
+  Tensor operator()(const Tensor& tokens) const;
+
+ private:
+  friend class Sequence;
+  struct State;
+  explicit Model(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+  std::shared_ptr<const State> state_;
+};
+
+/// How a Sequence keeps what it has read.
+struct SequenceOptions {
+  int64_t context = 0;             ///< tokens that fit; 0: the model's, at most 4096
+  DType cache_dtype = DType::F16;  ///< of keys and values: F16, BF16 or F32
+};
+
+/// A text that a model reads token by token. Keys and values of what was read are kept, so that a
+/// call costs what its new tokens cost; every length runs the same captured graphs: one for single
+/// tokens, others for pieces of prompts.
+class Sequence {
+ public:
+  /// InvalidArgument for a context below 1 or beyond what the model was trained for.
+  explicit Sequence(Model model, const SequenceOptions& options = {});
+  ~Sequence();
+  Sequence(Sequence&&) noexcept;
+  /// The logits behind the last of these tokens, which follow those that were read before. Valid
+  /// until the next call. InvalidArgument for no token, one that is not in the vocabulary, or more
+  /// than the context has room for.
+  std::span<const float> read(std::span<const int32_t> tokens);
+  /// Everything that was read, in order.
+  std::span<const int32_t> tokens() const;
+  /// Forgets all but the first `count` tokens.
+  void truncate(size_t count);
+  int64_t context() const;
+  const Model& model() const;
+  JitStats stats() const;  ///< of the graph that reads single tokens
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// How the next token is drawn. Logits are changed in this order: penalties, bias, temperature,
+/// then top-k, min-p and top-p cut off what is unlikely. Temperature 0 takes the most likely one.
+struct Sampling {
+  double temperature = 0.8;
+  int64_t top_k = 40;       ///< 0: all
+  double top_p = 0.95;      ///< 1: all
+  double min_p = 0.05;      ///< of the most likely one's probability; 0: all
+  double repeat_penalty = 1;     ///< what logits of tokens that occur are divided by
+  double presence_penalty = 0;   ///< taken off, once, for a token that occurs
+  double frequency_penalty = 0;  ///< taken off for each time that it does
+  int64_t penalty_tokens = 64;   ///< so many last tokens count for penalties; -1: all
+  std::vector<std::pair<int32_t, double>> bias = {};  ///< added to the logits of tokens
+  uint64_t seed = 0;
+};
+
+/// Draws tokens. The same logits, tokens, options and seed give the same draws on every machine.
+class Sampler {
+ public:
+  /// InvalidArgument names an option that makes no sense.
+  explicit Sampler(const Sampling& options);
+  /// `seen`: the text so far. InvalidArgument for logits that are nan and for a bias of a token
+  /// that the logits lack.
+  int32_t draw(std::span<const float> logits, std::span<const int32_t> seen);
+
+ private:
+  struct Candidate {
+    int32_t token;
+    double logit;
+  };
+  void penalize(std::span<const int32_t> seen);
+  void cut();
+  Sampling options_;
+  uint64_t drawn_ = 0;
+  std::vector<Candidate> candidates_;
+};
+
+/// What generate() is told.
+struct GenerateOptions {
+  int64_t tokens = -1;  ///< at most; -1: as many as the context has room for
+  Sampling sampling = {};
+  /// Texts that end the answer, which they are no part of.
+  std::vector<std::string> stop = {};
+  /// Told of each piece of text when it is certain; false ends the answer.
+  std::function<bool(std::string_view)> on_text = {};
+};
+
+/// Why an answer ended.
+enum class Finish { End, Stop, Length, Cancelled };
+
+/// An answer, and the time that it took.
+struct Answer {
+  std::string text;
+  std::vector<int32_t> tokens;  ///< without the one that ended it
+  Finish finish = Finish::Length;
+  size_t prompt_tokens = 0;  ///< those that were read; what the sequence knew already is not
+  double prompt_seconds = 0, seconds = 0;  ///< until the first token; for those that follow it
+};
+
+/// The sequence reads the prompt and writes what follows. Of a prompt that begins as what it has
+/// read, only the rest is read. InvalidArgument for an empty prompt and one beyond the context.
+Answer generate(Sequence& sequence, std::span<const int32_t> prompt,
+                const GenerateOptions& options = {});
+
+}  // namespace tuff::language

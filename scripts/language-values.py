@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Writes small random language models as GGUF files and their logits: tests/data/language/NAME.gguf and logits.json.
+
+Usage: scripts/language-values.py [--output tests/data/language]
+Logits are those of transformers with torch (any version of 5 and 2), in float32; the files are written by gguf, whose
+names of tensors and keys are llama.cpp's. Weights are rounded to halves first, so that both compute with the same ones.
+One model for each architecture that src/language/config.cpp has, and for what files may say beside it.
+"""
+import argparse
+import json
+import pathlib
+
+import gguf
+import numpy
+import torch
+import transformers
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TOKENS = [1, 5, 9, 2, 40, 17, 3, 3, 28, 11, 46, 7, 30, 12]
+SHAPE = {"vocab_size": 48, "hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4,
+         "num_key_value_heads": 2, "max_position_embeddings": 64, "pad_token_id": 0, "bos_token_id": 1,
+         "eos_token_id": 2}
+
+
+def rope(theta=10000.0, **more):
+    return {"rope_theta": theta, "rope_type": "default", **more}
+
+
+T = transformers
+MODELS = {
+    "llama": ("llama", T.LlamaConfig, T.LlamaForCausalLM, {"tie_word_embeddings": True, "rms_norm_eps": 1e-5}),
+    "llama3": ("llama", T.LlamaConfig, T.LlamaForCausalLM,
+               {"rope_parameters": rope(500000.0, rope_type="llama3", factor=8.0, low_freq_factor=1.0,
+                                        high_freq_factor=4.0, original_max_position_embeddings=32)}),
+    "llama_yarn": ("llama", T.LlamaConfig, T.LlamaForCausalLM,
+                   {"rope_parameters": rope(rope_type="yarn", factor=4.0, original_max_position_embeddings=16)}),
+    "llama_linear": ("llama", T.LlamaConfig, T.LlamaForCausalLM,
+                     {"rope_parameters": rope(rope_type="linear", factor=2.0)}),
+    "qwen2": ("qwen2", T.Qwen2Config, T.Qwen2ForCausalLM, {"rope_parameters": rope(1e6)}),
+    "qwen3": ("qwen3", T.Qwen3Config, T.Qwen3ForCausalLM, {"head_dim": 12}),
+    "phi3": ("phi3", T.Phi3Config, T.Phi3ForCausalLM, {"sliding_window": 5, "hidden_size": 32}),
+    "gemma": ("gemma", T.GemmaConfig, T.GemmaForCausalLM, {"head_dim": 12}),
+    "gemma2": ("gemma2", T.Gemma2Config, T.Gemma2ForCausalLM,
+               {"head_dim": 12, "query_pre_attn_scalar": 12, "sliding_window": 5, "attn_logit_softcapping": 2.0,
+                "final_logit_softcapping": 1.5}),
+    "gemma3": ("gemma3", T.Gemma3TextConfig, T.Gemma3ForCausalLM,
+               {"head_dim": 12, "query_pre_attn_scalar": 12, "sliding_window": 5, "num_hidden_layers": 6,
+                "sliding_window_pattern": 6}),
+}
+NAMES = [("model.embed_tokens", "token_embd"), ("model.norm", "output_norm"), ("lm_head", "output"),
+         ("model.layers.", "blk."), ("self_attn.q_proj", "attn_q"), ("self_attn.k_proj", "attn_k"),
+         ("self_attn.v_proj", "attn_v"), ("self_attn.o_proj", "attn_output"), ("self_attn.qkv_proj", "attn_qkv"),
+         ("self_attn.q_norm", "attn_q_norm"), ("self_attn.k_norm", "attn_k_norm"), ("input_layernorm", "attn_norm"),
+         ("mlp.gate_proj", "ffn_gate"), ("mlp.up_proj", "ffn_up"), ("mlp.gate_up_proj", "ffn_up"),
+         ("mlp.down_proj", "ffn_down")]
+
+
+def names_of(gemma23):
+    norms = [("post_attention_layernorm", "post_attention_norm"), ("pre_feedforward_layernorm", "ffn_norm"),
+             ("post_feedforward_layernorm", "post_ffw_norm")]
+    return NAMES + (norms if gemma23 else [("post_attention_layernorm", "ffn_norm")])
+
+
+def gguf_name(name, names):
+    for old, new in names:
+        name = name.replace(old, new)
+    return name
+
+
+def neighbours(weight, heads):
+    """Rows of a head's halves as pairs, as GGUF files of llama have queries and keys."""
+    rows, columns = weight.shape
+    return weight.reshape(heads, 2, rows // heads // 2, columns).swapaxes(1, 2).reshape(rows, columns)
+
+
+def tensors_of(name, architecture, model, config):
+    names = names_of(architecture in ("gemma2", "gemma3"))
+    for key, value in model.state_dict().items():
+        if key == "lm_head.weight" and config.tie_word_embeddings:
+            continue
+        value = value.numpy()
+        if architecture == "llama" and ("q_proj" in key or "k_proj" in key):
+            value = neighbours(value, config.num_attention_heads if "q_proj" in key else config.num_key_value_heads)
+        if architecture.startswith("gemma") and "norm" in key:
+            value = value + 1
+        yield gguf_name(key, names), value
+    if name == "llama3":
+        yield "rope_freqs.weight", llama3_factors(config)
+
+
+def llama3_factors(config):
+    p = config.rope_parameters
+    size = config.hidden_size // config.num_attention_heads
+    plain = p["rope_theta"] ** (-numpy.arange(0, size, 2) / size)
+    scaled, _ = transformers.modeling_rope_utils.ROPE_INIT_FUNCTIONS["llama3"](config, "cpu")
+    return (plain / scaled.numpy()).astype(numpy.float32)
+
+
+def write(path, name, architecture, model, config):
+    w = gguf.GGUFWriter(path, architecture)
+    w.add_name(name)
+    w.add_block_count(config.num_hidden_layers)
+    w.add_context_length(config.max_position_embeddings)
+    w.add_embedding_length(config.hidden_size)
+    w.add_feed_forward_length(config.intermediate_size)
+    w.add_head_count(config.num_attention_heads)
+    w.add_head_count_kv(config.num_key_value_heads)
+    w.add_layer_norm_rms_eps(config.rms_norm_eps)
+    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    w.add_key_length(size)
+    w.add_value_length(size)
+    parameters = config.rope_parameters
+    p = parameters.get("full_attention", parameters)
+    w.add_rope_freq_base(p["rope_theta"])
+    if p["rope_type"] in ("yarn", "linear"):
+        w.add_rope_scaling_type(gguf.RopeScalingType(p["rope_type"]))
+        w.add_rope_scaling_factor(p["factor"])
+    if p["rope_type"] == "yarn":
+        w.add_rope_scaling_orig_ctx_len(p["original_max_position_embeddings"])
+    if getattr(config, "sliding_window", None) and architecture != "qwen2" and architecture != "qwen3":
+        w.add_sliding_window(config.sliding_window)
+    if architecture == "gemma2":
+        w.add_attn_logit_softcapping(config.attn_logit_softcapping)
+        w.add_final_logit_softcapping(config.final_logit_softcapping)
+    w.add_tokenizer_model("gpt2")
+    w.add_tokenizer_pre("gpt-2")
+    w.add_token_list([chr(97 + i % 26) * (1 + i // 26) for i in range(config.vocab_size)])
+    w.add_token_types([gguf.TokenType.NORMAL] * config.vocab_size)
+    w.add_token_merges(["a a"])
+    for key, value in tensors_of(name, architecture, model, config):
+        w.add_tensor(key, value.astype(numpy.float16 if value.ndim == 2 else numpy.float32))
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "tests/data/language")
+    folder = parser.parse_args().output
+    folder.mkdir(parents=True, exist_ok=True)
+    values = {"tokens": TOKENS, "models": {}}
+    for name, (architecture, config_class, model_class, more) in MODELS.items():
+        torch.manual_seed(len(name))
+        config = config_class(**{**SHAPE, **more, "attn_implementation": "eager"})
+        model = model_class(config).eval()
+        with torch.no_grad():
+            for key, parameter in model.named_parameters():
+                torch.nn.init.normal_(parameter, 1 if "norm" in key and "gemma" not in name else 0, 0.3)
+                if "bias" in key or "norm" in key:
+                    continue
+                parameter.copy_(parameter.half().float())
+            logits = model(torch.tensor([TOKENS])).logits[0]
+        write(folder / f"{name}.gguf", name, architecture, model, config)
+        values["models"][name] = [[float(f"{x:.6g}") for x in row] for row in logits.tolist()]
+    lines = json.dumps(values).replace("], [", "],\n[")
+    (folder / "logits.json").write_text(lines + "\n")
+
+
+if __name__ == "__main__":
+    main()

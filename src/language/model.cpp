@@ -1,0 +1,61 @@
+#include "language/model_state.h"
+
+#include "base/check.h"
+#include "language/decoder.h"
+
+namespace tuff::language {
+namespace {
+
+Description description_of(const Config& c, const TensorDict& file) {
+  Description d;
+  d.name = c.name, d.architecture = c.architecture.name;
+  d.layers = c.layers, d.width = c.width, d.heads = c.heads, d.kv_heads = c.kv_heads;
+  d.vocabulary = c.vocabulary, d.context = c.context;
+  for (const TensorInfo& info : file.info()) {
+    uint64_t elements = 1;
+    for (const int64_t n : info.shape) elements *= uint64_t(n);
+    d.parameters += elements, d.weight_bytes += info.size_bytes;
+  }
+  return d;
+}
+
+}  // namespace
+
+std::vector<float> Model::State::rope_factors(int64_t positions) const {
+  const bool is_long = weights.rope_factors_long.defined() &&
+                       double(positions) > config.scaling.original_context;
+  const Tensor& chosen = is_long ? weights.rope_factors_long : weights.rope_factors;
+  return chosen.defined() ? chosen.to_vector<float>() : std::vector<float>();
+}
+
+Model Model::open(const std::string& path, const LoadOptions& options) {
+  const TensorDict file = tuff::load(path, {.device = options.device, .mmap = true});
+  if (file.format() != "gguf")
+    fail<Unsupported>("{} is {}: language models are read from GGUF files", path,
+                      file.format().empty() ? "of no known format" : file.format());
+  Config config = config_of(file.metadata());
+  Tokenizer tokenizer = Tokenizer::from_metadata(file.metadata());
+  config.vocabulary = int64_t(tokenizer.size());
+  Description description = description_of(config, file);
+  Weights weights = weights_of(file, config);
+  return Model(std::make_shared<State>(State{std::move(config), std::move(description),
+                                             std::move(tokenizer), std::move(weights),
+                                             options.device}));
+}
+
+const Description& Model::description() const { return state_->description; }
+const Tokenizer& Model::tokenizer() const { return state_->tokenizer; }
+const std::string& Model::device() const { return state_->device; }
+
+Tensor Model::operator()(const Tensor& tokens) const {
+  if (tokens.dim() != 1 || !is_int(tokens.dtype()))
+    fail<ShapeError>("tokens are {} of {} dimensions, (tokens) of integers was wanted",
+                     name(tokens.dtype()), tokens.dim());
+  const State& s = *state_;
+  const int64_t count = tokens.size(0);
+  const RopeTables rope = rope_tables(s.config, count, s.rope_factors(count), tokens.device());
+  const Tensor x = decode(s.config, s.weights, rope, tokens, {0, count, nullptr});
+  return logits(s.config, s.weights, x);
+}
+
+}  // namespace tuff::language

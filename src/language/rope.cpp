@@ -1,0 +1,84 @@
+#include "language/rope.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace tuff::language {
+namespace {
+
+// Where the frequencies of YaRN begin or end to be interpolated: the element that turns so many
+// times within the original context (Peng et al., 2023, section 3.2).
+double turning(const Config& c, double turns) {
+  const double ratio = c.scaling.original_context / (turns * 2 * std::numbers::pi);
+  return double(c.rotated) * std::log(ratio) / (2 * std::log(c.rope_base));
+}
+
+std::vector<double> frequencies(const Config& c, double base, const std::vector<float>& factors,
+                                bool scaled) {
+  std::vector<double> out;
+  const RopeScaling& s = c.scaling;
+  const double last = double(c.rotated) - 1;
+  const double low = std::max(std::floor(turning(c, s.beta_fast)), 0.0),
+               high = std::min(std::ceil(turning(c, s.beta_slow)), last);
+  for (int64_t i = 0; i < c.rotated / 2; i++) {
+    double f = std::pow(base, -2.0 * double(i) / double(c.rotated));
+    if (!factors.empty()) f /= double(factors[size_t(i)]);
+    if (scaled && s.kind == RopeScaling::Kind::Linear) f /= s.factor;
+    if (scaled && s.kind == RopeScaling::Kind::Yarn) {
+      const double ramp = std::clamp((double(i) - low) / std::max(high - low, 0.001), 0.0, 1.0);
+      f = f / s.factor * ramp + f * (1 - ramp);
+    }
+    out.push_back(f);
+  }
+  return out;
+}
+
+std::pair<Tensor, Tensor> table(const std::vector<double>& frequencies, int64_t positions,
+                                double scale, const std::string& device) {
+  std::vector<float> cosines, sines;
+  for (int64_t p = 0; p < positions; p++) {
+    for (const double f : frequencies) {
+      cosines.push_back(float(std::cos(double(p) * f) * scale));
+      sines.push_back(float(std::sin(double(p) * f) * scale));
+    }
+  }
+  const Sizes sizes{positions, int64_t(frequencies.size())};
+  return {Tensor::from(cosines, sizes, {.device = device}),
+          Tensor::from(sines, sizes, {.device = device})};
+}
+
+}  // namespace
+
+RopeTables rope_tables(const Config& c, int64_t positions, const std::vector<float>& factors,
+                       const std::string& device) {
+  const bool yarn = c.scaling.kind == RopeScaling::Kind::Yarn;
+  const double scale =
+      c.scaling.attention_factor * (yarn ? 1 + 0.1 * std::log(c.scaling.factor) : 1);
+  RopeTables t;
+  std::tie(t.cosines, t.sines) =
+      table(frequencies(c, c.rope_base, factors, true), positions, scale, device);
+  if (const double base = c.architecture.window_rope_base; base > 0)
+    std::tie(t.window_cosines, t.window_sines) =
+        table(frequencies(c, base, {}, false), positions, 1, device);
+  return t;
+}
+
+Tensor rotate(const Tensor& x, const Tensor& cosines, const Tensor& sines, RopePairs pairs) {
+  const int64_t half = cosines.size(-1), size = x.size(-1), rotated = 2 * half;
+  if (rotated == 0) return x;
+  const Tensor turned = x.narrow(-1, 0, rotated);
+  const bool neighbours = pairs == RopePairs::Neighbours;
+  const Size rows = x.size(0), heads = x.size(1);
+  const Tensor parts = neighbours ? turned.reshape({rows, heads, half, 2})
+                                  : turned.reshape({rows, heads, 2, half}).transpose(-2, -1);
+  const Tensor a = parts.select(-1, 0), b = parts.select(-1, 1);
+  const Tensor c = cosines.unsqueeze(1), s = sines.unsqueeze(1);
+  const Tensor first = a * c - b * s, second = a * s + b * c;
+  const Tensor out = neighbours
+                         ? Tensor::stack({first, second}, -1).reshape({rows, heads, rotated})
+                         : Tensor::cat({first, second}, -1);
+  return rotated == size ? out : Tensor::cat({out, x.narrow(-1, rotated, size - rotated)}, -1);
+}
+
+}  // namespace tuff::language

@@ -1,0 +1,103 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include <tuff/language.h>
+
+#include "base/check.h"
+#include "base/split_mix.h"
+
+namespace tuff::language {
+namespace {
+
+constexpr uint64_t kNext = 0x9e3779b97f4a7c15;  // from one state of SplitMix64 to the next
+
+template <class T>
+void require(bool holds, const char* option, T value, const char* wanted) {
+  if (!holds) fail<InvalidArgument>("{} is {}: {} was wanted", option, value, wanted);
+}
+
+}  // namespace
+
+Sampler::Sampler(const Sampling& options) : options_(options) {
+  const Sampling& o = options_;
+  require(o.temperature >= 0 && std::isfinite(o.temperature), "temperature", o.temperature,
+          "a number from 0 on");
+  require(o.top_k >= 0, "top_k", o.top_k, "a number from 0 on");
+  require(o.top_p > 0 && o.top_p <= 1, "top_p", o.top_p, "a number above 0, at most 1");
+  require(o.min_p >= 0 && o.min_p <= 1, "min_p", o.min_p, "a number from 0 to 1");
+  require(o.repeat_penalty > 0, "repeat_penalty", o.repeat_penalty, "a number above 0");
+  require(o.penalty_tokens >= -1, "penalty_tokens", o.penalty_tokens, "a number from -1 on");
+  for (const auto& [token, bias] : o.bias) require(!std::isnan(bias), "bias", bias, "a number");
+}
+
+void Sampler::penalize(std::span<const int32_t> seen) {
+  const Sampling& o = options_;
+  if (o.repeat_penalty == 1 && o.presence_penalty == 0 && o.frequency_penalty == 0) return;
+  if (o.penalty_tokens >= 0 && seen.size() > size_t(o.penalty_tokens))
+    seen = seen.last(size_t(o.penalty_tokens));
+  std::map<int32_t, int64_t> times;
+  for (const int32_t t : seen) times[t]++;
+  for (const auto& [token, n] : times) {
+    if (size_t(token) >= candidates_.size()) continue;
+    double& l = candidates_[size_t(token)].logit;
+    l = l > 0 ? l / o.repeat_penalty : l * o.repeat_penalty;
+    l -= o.presence_penalty + o.frequency_penalty * double(n);
+  }
+}
+
+// Leaves the likely ones, the most likely one first.
+void Sampler::cut() {
+  const auto before = [](const Candidate& a, const Candidate& b) {
+    return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
+  };
+  if (options_.top_k > 0 && size_t(options_.top_k) < candidates_.size()) {
+    std::ranges::partial_sort(candidates_, candidates_.begin() + options_.top_k, before);
+    candidates_.resize(size_t(options_.top_k));
+  } else {
+    std::ranges::sort(candidates_, before);
+  }
+  const double top = candidates_[0].logit;
+  const double least = top + std::log(options_.min_p);  // -infinity where all are left
+  const auto unlikely = [&](const Candidate& c) { return c.logit < least; };
+  candidates_.erase(std::ranges::find_if(candidates_, unlikely), candidates_.end());
+  if (options_.top_p >= 1) return;
+  double sum = 0, part = 0;
+  for (const Candidate& c : candidates_) sum += std::exp(c.logit - top);
+  size_t kept = 0;
+  while (kept < candidates_.size() && part < options_.top_p * sum)
+    part += std::exp(candidates_[kept++].logit - top);
+  candidates_.resize(std::max<size_t>(kept, 1));
+}
+
+int32_t Sampler::draw(std::span<const float> logits, std::span<const int32_t> seen) {
+  candidates_.clear();
+  for (const float l : logits) {
+    if (std::isnan(l)) fail<InvalidArgument>("the logit of token {} is nan", candidates_.size());
+    candidates_.push_back({int32_t(candidates_.size()), double(l)});
+  }
+  if (candidates_.empty()) fail<InvalidArgument>("there are no logits to draw from");
+  penalize(seen);
+  for (const auto& [token, bias] : options_.bias) {
+    if (token < 0 || size_t(token) >= candidates_.size())
+      fail<InvalidArgument>("bias of token {}: there are {}", token, candidates_.size());
+    candidates_[size_t(token)].logit += bias;
+  }
+  SplitMix64 random(options_.seed + drawn_++ * kNext);
+  if (options_.temperature == 0)
+    return std::ranges::max_element(candidates_, {}, &Candidate::logit)->token;
+  for (Candidate& c : candidates_) c.logit /= options_.temperature;
+  cut();
+  const double top = candidates_[0].logit;
+  double sum = 0;
+  for (const Candidate& c : candidates_) sum += std::exp(c.logit - top);
+  double left = double(random.next() >> 11) * 0x1p-53 * sum;
+  for (const Candidate& c : candidates_) {
+    left -= std::exp(c.logit - top);
+    if (left < 0) return c.token;
+  }
+  return candidates_.back().token;
+}
+
+}  // namespace tuff::language

@@ -1,0 +1,37 @@
+// Weights: the tensors of a decoder-only transformer by what they are for, as lazy tensors over the
+// blocks of the file. Called by Model::open(). Must never know how they are computed with.
+#pragma once
+
+#include <vector>
+
+#include <tuff/io.h>
+
+#include "language/config.h"
+
+namespace tuff::language {
+
+// A linear map (out, in); a bias that is undefined is none.
+struct Projection {
+  Tensor weight, bias;
+  Tensor operator()(const Tensor& x) const { return x.linear(weight, bias); }
+};
+
+// What is undefined is not there.
+struct LayerWeights {
+  Tensor attention_norm, query_norm, key_norm, after_attention_norm;
+  Projection queries, keys, values, output;
+  Tensor hidden_norm, after_hidden_norm;
+  Projection gate, up, down;
+};
+
+struct Weights {
+  Tensor embedding, output_norm, output;   // output: the embedding where the file has none
+  Tensor rope_factors, rope_factors_long;  // what frequencies are divided by
+  std::vector<LayerWeights> layers;
+};
+
+// By the names of GGUF files. InvalidArgument names a tensor that is missing or has another shape
+// than the configuration gives it, and one that nothing uses.
+Weights weights_of(const TensorDict& file, const Config& config);
+
+}  // namespace tuff::language

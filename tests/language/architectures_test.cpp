@@ -1,0 +1,101 @@
+// Small random models of every architecture against the logits that transformers gives
+// (scripts/language-values.py), read at once, token by token and in pieces.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+#include <tuff/language.h>
+
+#include "language/fixtures.h"
+#include "language/config.h"
+
+namespace tuff::language {
+namespace {
+
+// Beside logits of up to 4: sums of halves in another order.
+constexpr double kWithin = 1e-4;
+
+class Architectures : public testing::TestWithParam<const char*> {
+ protected:
+  void expect_logits(std::span<const float> got, size_t row) const {
+    const std::vector<float> want = fixture_logits(GetParam())[row];
+    ASSERT_EQ(got.size(), want.size());
+    double worst = 0;
+    for (size_t i = 0; i < want.size(); i++)
+      worst = std::max(worst, double(std::abs(got[i] - want[i])));
+    EXPECT_LT(worst, kWithin) << "behind token " << row;
+  }
+  const std::vector<int32_t> tokens_ = fixture_tokens();
+  const Model model_ = fixture_model(GetParam());
+};
+
+TEST_P(Architectures, AllAtOnce) {
+  const Tensor in = Tensor::from(tokens_, {int64_t(tokens_.size())});
+  const std::vector<float> got = model_(in).to_vector<float>();
+  const size_t columns = size_t(model_.description().vocabulary);
+  for (size_t i = 0; i < tokens_.size(); i++)
+    expect_logits(std::span(got).subspan(i * columns, columns), i);
+}
+
+TEST_P(Architectures, TokenByToken) {
+  Sequence sequence(model_, {.cache_dtype = DType::F32});
+  for (size_t i = 0; i < tokens_.size(); i++) expect_logits(sequence.read({&tokens_[i], 1}), i);
+  EXPECT_GT(sequence.stats().replays, 0u) << "every length is the same graph";
+}
+
+TEST_P(Architectures, InPieces) {
+  Sequence sequence(model_, {.cache_dtype = DType::F32});
+  expect_logits(sequence.read(std::span(tokens_).first(10)), 9);
+  expect_logits(sequence.read(std::span(tokens_).subspan(10)), tokens_.size() - 1);
+  sequence.truncate(3);
+  expect_logits(sequence.read(std::span(tokens_).subspan(3, 9)), 11);
+}
+
+TEST_P(Architectures, HalvesInTheCacheAreNear) {
+  Sequence sequence(model_);
+  const std::span<const float> got = sequence.read(tokens_);
+  const std::vector<float> want = fixture_logits(GetParam()).back();
+  for (size_t i = 0; i < want.size(); i++) ASSERT_NEAR(got[i], want[i], 0.02);
+}
+
+INSTANTIATE_TEST_SUITE_P(, Architectures,
+                         testing::Values("llama", "llama3", "llama_linear", "llama_yarn", "qwen2",
+                                         "qwen3", "phi3", "gemma", "gemma2", "gemma3"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(Config, NamesWhatItDoesNotKnow) {
+  const auto error = [](Metadata metadata) -> std::string {
+    try {
+      config_of(metadata);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  const auto text = [](const char* s) { return MetadataValue{std::string(s)}; };
+  const auto number = [](uint64_t n) { return MetadataValue{n}; };
+  EXPECT_EQ(error({}), "the file lacks general.architecture: no language model");
+  EXPECT_EQ(error({{"general.architecture", text("mamba")}}),
+            "the model's architecture 'mamba' is none of those that tuff runs: llama, qwen2, qwen3, "
+            "phi3, gemma, gemma2, gemma3");
+  Metadata m{{"general.architecture", text("llama")}};
+  EXPECT_EQ(error(m), "the file lacks llama.block_count");
+  m.push_back({"llama.block_count", text("two")});
+  EXPECT_EQ(error(m), "llama.block_count is \"two\", a number was wanted");
+  m.back() = {"llama.block_count", number(2)};
+  for (const char* key : {"embedding_length", "feed_forward_length", "context_length"})
+    m.push_back({std::string("llama.") + key, number(32)});
+  m.push_back({"llama.attention.head_count", number(4)});
+  EXPECT_EQ(error(m), "");
+  m.push_back({"llama.attention.head_count_kv", number(3)});
+  EXPECT_EQ(error(m), "3 heads of keys do not divide 4 heads");
+  m.back() = {"llama.expert_count", number(8)};
+  EXPECT_EQ(error(m), "llama: mixtures of experts (8) are not run yet");
+  m.back() = {"llama.rope.scaling.type", text("su")};
+  EXPECT_EQ(error(m), "rope.scaling.type 'su' is none of none, linear, yarn, longrope");
+}
+
+}  // namespace
+}  // namespace tuff::language

@@ -1,0 +1,117 @@
+// Sequences and answers of a small model: contexts, what is remembered, how answers end.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "language/fixtures.h"
+
+namespace tuff::language {
+namespace {
+
+using testing::ElementsAreArray;
+using testing::HasSubstr;
+
+std::vector<float> copy(std::span<const float> logits) { return {logits.begin(), logits.end()}; }
+
+template <class F>
+std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const InvalidArgument& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(Sequence, RefusesWhatItCannotRead) {
+  const Model model = fixture_model("llama");
+  EXPECT_EQ(error_of([&] { Sequence(model, {.context = 65}); }),
+            "a context of 65 tokens: the model was trained for 1 to 64");
+  Sequence s(model, {.context = 8});
+  EXPECT_EQ(error_of([&] { s.read({}); }), "a sequence reads at least one token");
+  const std::vector<int32_t> unknown{3, 48}, many(9, 1);
+  EXPECT_EQ(error_of([&] { s.read(unknown); }), "token 48 is none of the vocabulary's 48");
+  EXPECT_EQ(error_of([&] { s.read(many); }), "9 tokens behind 0 exceed the context of 8");
+  EXPECT_TRUE(s.tokens().empty()) << "what was refused was not read";
+}
+
+TEST(Sequence, APieceAtTheEndOfTheContextReadsKnownTokensAgain) {
+  const Model model = fixture_model("llama");
+  std::vector<int32_t> tokens;
+  for (int i = 0; i < 40; i++) tokens.push_back((i * 7 + 3) % 48);
+  Sequence pieces(model, {.context = 40}), single(model, {.context = 40});
+  pieces.read(std::span(tokens).first(30));
+  const std::vector<float> got = copy(pieces.read(std::span(tokens).subspan(30)));
+  std::vector<float> want;
+  for (const int32_t t : tokens) want = copy(single.read({&t, 1}));
+  for (size_t i = 0; i < want.size(); i++) ASSERT_NEAR(got[i], want[i], 5e-3);
+  EXPECT_THAT(pieces.tokens(), ElementsAreArray(tokens));
+}
+
+class Generate : public testing::Test {
+ protected:
+  Answer run(GenerateOptions options) {
+    options.sampling.temperature = 0;
+    return generate(sequence_, prompt_, options);
+  }
+  const Model model_ = fixture_model("qwen2");
+  Sequence sequence_{model_};
+  const std::vector<int32_t> prompt_{5, 9, 11};
+};
+
+TEST_F(Generate, EndsWithTheTokensThatWereAskedFor) {
+  const Answer a = run({.tokens = 5});
+  EXPECT_EQ(a.tokens.size(), 5u);
+  EXPECT_EQ(a.finish, Finish::Length);
+  EXPECT_EQ(a.text, model_.tokenizer().decode(a.tokens));
+  EXPECT_EQ(a.prompt_tokens, 3u);
+}
+
+TEST_F(Generate, ReadsOnlyWhatIsNewOfAPrompt) {
+  const Answer first = run({.tokens = 5}), again = run({.tokens = 5});
+  EXPECT_EQ(again.prompt_tokens, 1u);
+  EXPECT_EQ(again.tokens, first.tokens);
+}
+
+TEST_F(Generate, EndsWhereTheContextDoes) {
+  Sequence small(model_, {.context = 8});
+  const Answer a = generate(small, prompt_, {.sampling = {.temperature = 0}});
+  EXPECT_EQ(a.tokens.size(), 5u);
+  EXPECT_EQ(a.finish, Finish::Length);
+}
+
+TEST_F(Generate, EndsBeforeATextThatIsToEndIt) {
+  const std::string whole = run({.tokens = 12}).text;
+  ASSERT_GE(whole.size(), 8u);
+  const std::string stop = whole.substr(3, 4);
+  std::string shown;
+  const Answer a = run({.tokens = 12, .stop = {"never comes", stop}, .on_text = [&](auto text) {
+                          shown += text;
+                          return true;
+                        }});
+  EXPECT_EQ(a.finish, Finish::Stop);
+  EXPECT_EQ(a.text, whole.substr(0, whole.find(stop)));
+  EXPECT_EQ(shown, a.text) << "nothing of it was shown";
+}
+
+TEST_F(Generate, TextThatOnlyBeginsAsAStopIsShown) {
+  const std::string whole = run({.tokens = 6}).text;
+  const Answer a = run({.tokens = 6, .stop = {whole + "?"}});
+  EXPECT_EQ(a.text, whole);
+}
+
+TEST_F(Generate, EndsWhenItIsToldTo) {
+  const Answer a = run({.tokens = 12, .on_text = [](auto) { return false; }});
+  EXPECT_EQ(a.finish, Finish::Cancelled);
+  EXPECT_EQ(a.tokens.size(), 1u);
+}
+
+TEST_F(Generate, RefusesPromptsThatDoNotFit) {
+  const std::vector<int32_t> none, many(65, 1);
+  EXPECT_EQ(error_of([&] { generate(sequence_, none); }), "a prompt has at least one token");
+  EXPECT_EQ(error_of([&] { generate(sequence_, many); }),
+            "the prompt's 65 tokens exceed the context of 64");
+  EXPECT_THAT(error_of([&] { run({.stop = {""}}); }), HasSubstr("empty"));
+}
+
+}  // namespace
+}  // namespace tuff::language
