@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes small random language models as GGUF files and their logits: tests/data/language/NAME.gguf and logits.json.
+"""Writes small random language models as GGUF files and their logits: tests/data/language/NAME.gguf, some
+of them as Hugging Face's folders too, and logits.json.
 
 Usage: scripts/language-values.py [--output tests/data/language]
 Logits are those of transformers with torch (any version of 5 and 2), in float32; the files are written by gguf, whose
@@ -47,6 +48,7 @@ MODELS = {
                {"head_dim": 12, "query_pre_attn_scalar": 12, "sliding_window": 5, "num_hidden_layers": 6,
                 "sliding_window_pattern": 6}),
 }
+FOLDERS = ["llama3", "phi3", "gemma3"]  # written as Hugging Face's folders, too
 NAMES = [("model.embed_tokens", "token_embd"), ("model.norm", "output_norm"), ("lm_head", "output"),
          ("model.layers.", "blk."), ("self_attn.q_proj", "attn_q"), ("self_attn.k_proj", "attn_k"),
          ("self_attn.v_proj", "attn_v"), ("self_attn.o_proj", "attn_output"), ("self_attn.qkv_proj", "attn_qkv"),
@@ -135,6 +137,18 @@ def write(path, name, architecture, model, config):
     w.close()
 
 
+def write_folder(folder, model):
+    """As save_pretrained() does, in halves; the tokenizer has a character for each token."""
+    folder.mkdir(exist_ok=True)
+    model.half().save_pretrained(folder)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    characters = [chr(97 + i % 26) * (1 + i // 26) for i in range(SHAPE["vocab_size"])]
+    tokenizer = {"version": "1.0", "added_tokens": [], "normalizer": None, "pre_tokenizer": None,
+                 "post_processor": None, "decoder": None,
+                 "model": {"type": "BPE", "vocab": {c: i for i, c in enumerate(characters)}, "merges": [["a", "a"]]}}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "tests/data/language")
@@ -153,6 +167,8 @@ def main():
                 parameter.copy_(parameter.half().float())
             logits = model(torch.tensor([TOKENS])).logits[0]
         write(folder / f"{name}.gguf", name, architecture, model, config)
+        if name in FOLDERS:
+            write_folder(folder / name, model)
         values["models"][name] = [[float(f"{x:.6g}") for x in row] for row in logits.tolist()]
     lines = json.dumps(values).replace("], [", "],\n[")
     (folder / "logits.json").write_text(lines + "\n")

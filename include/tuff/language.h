@@ -35,7 +35,8 @@ struct LoadOptions {
 /// and are read when they are first used. Does not change; copies share.
 class Model {
  public:
-  /// A GGUF file. IoError naming what is missing or damaged; Unsupported naming an architecture,
+  /// A GGUF file, or a folder as Hugging Face has them: config.json, tokenizer.json, and
+  /// model.safetensors or the index of several. IoError naming what is missing or damaged; Unsupported naming an architecture,
   /// a feature or a type that tuff does not know, and those it does.
   static Model open(const std::string& path, const LoadOptions& options = {});
   const Description& description() const;

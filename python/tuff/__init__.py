@@ -24,7 +24,7 @@ from ._tuff import (  # noqa: F401
     realize, save, synchronize, tensor, training, unpack_int4, use_deterministic_algorithms,
 )
 from . import _names
-from . import amp, autograd, data, distributions, fft, func, linalg, nn, onnx, optim, special  # noqa: F401
+from . import amp, autograd, data, distributions, fft, func, language, linalg, nn, onnx, optim, special  # noqa: F401
 from .autograd import checkpoint, scan, vmap  # noqa: F401
 from ._grad import no_grad  # noqa: F401
 from ._jit import Jit, jit  # noqa: F401

@@ -11,6 +11,7 @@ from . import distributions as distributions
 from . import fft as fft
 from . import linalg as linalg
 from . import nn as nn
+from . import language as language
 from . import onnx as onnx
 from . import optim as optim
 from . import special as special

@@ -70,15 +70,6 @@ class Keys {
   std::string prefix_;
 };
 
-const Architecture& architecture_of(const std::string& name) {
-  const auto found = std::ranges::find(kArchitectures, name, &Architecture::name);
-  if (found != kArchitectures.end()) return *found;
-  std::vector<std::string_view> known;
-  for (const Architecture& a : kArchitectures) known.push_back(a.name);
-  fail<Unsupported>("the model's architecture '{}' is none of those that tuff runs: {}", name,
-                    fmt::join(known, ", "));
-}
-
 RopeScaling scaling_of(const Keys& keys) {
   RopeScaling s;
   const std::string kind = keys.text("rope.scaling.type");
@@ -101,13 +92,10 @@ RopeScaling scaling_of(const Keys& keys) {
 void read_heads(Config& c, const Keys& keys) {
   c.heads = keys.count("attention.head_count");
   c.kv_heads = keys.count("attention.head_count_kv", c.heads);
-  if (c.kv_heads == 0 || c.heads % c.kv_heads)
-    fail<InvalidArgument>("{} heads of keys do not divide {} heads", c.kv_heads, c.heads);
   c.key_size = keys.count("attention.key_length", c.width / c.heads);
   c.value_size = keys.count("attention.value_length", c.key_size);
   c.rotated = keys.count("rope.dimension_count", c.key_size);
-  if (c.key_size == 0 || c.value_size == 0 || c.rotated > c.key_size || c.rotated % 2)
-    fail<InvalidArgument>("heads of {} elements, {} of which are rotated", c.key_size, c.rotated);
+  require_heads(c);
   c.score_scale = 1 / std::sqrt(double(c.key_size));
   // Gemma 2 and 3 of 27 billion parameters scale by the width of a head as the width has it
   // (query_pre_attn_scalar), which the file does not say.
@@ -117,6 +105,22 @@ void read_heads(Config& c, const Keys& keys) {
 }
 
 }  // namespace
+
+const Architecture& architecture_of(const std::string& name) {
+  const auto found = std::ranges::find(kArchitectures, name, &Architecture::name);
+  if (found != kArchitectures.end()) return *found;
+  std::vector<std::string_view> known;
+  for (const Architecture& a : kArchitectures) known.push_back(a.name);
+  fail<Unsupported>("the model's architecture '{}' is none of those that tuff runs: {}", name,
+                    fmt::join(known, ", "));
+}
+
+void require_heads(const Config& c) {
+  if (c.kv_heads == 0 || c.heads % c.kv_heads)
+    fail<InvalidArgument>("{} heads of keys do not divide {} heads", c.kv_heads, c.heads);
+  if (c.key_size == 0 || c.value_size == 0 || c.rotated > c.key_size || c.rotated % 2)
+    fail<InvalidArgument>("heads of {} elements, {} of which are rotated", c.key_size, c.rotated);
+}
 
 Config config_of(const Metadata& metadata) {
   const Keys general(metadata, "");

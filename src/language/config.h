@@ -41,6 +41,9 @@ struct Config {
   int64_t rotated = 0;                   // of a head's elements
   double rope_base = 10000, norm_epsilon = 1e-5;
   RopeScaling scaling;
+  // What frequencies are divided by, in texts of up to the original context and in longer ones:
+  // where no tensor says it. Empty: nothing.
+  std::vector<float> rope_divisors, long_rope_divisors;
   int64_t window = 0;  // 0: every layer sees everything
   double score_cap = 0, logit_cap = 0;  // 0: none
   double score_scale = 0;
@@ -51,6 +54,10 @@ struct Config {
   }
 };
 
+// Unsupported names those that are known.
+const Architecture& architecture_of(const std::string& name);
+// InvalidArgument for numbers of heads, and of their elements, that do not fit each other.
+void require_heads(const Config& config);
 // Of a GGUF file's metadata (github.com/ggml-org/ggml, docs/gguf.md). InvalidArgument names a key
 // that is missing or makes no sense; Unsupported an architecture or feature.
 Config config_of(const Metadata& metadata);

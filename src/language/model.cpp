@@ -1,7 +1,12 @@
 #include "language/model_state.h"
 
+#include <filesystem>
+#include <optional>
+
 #include "base/check.h"
+#include "base/os.h"
 #include "language/decoder.h"
+#include "language/hugging_face.h"
 
 namespace tuff::language {
 namespace {
@@ -22,24 +27,37 @@ Description description_of(const Config& c, const TensorDict& file) {
 }  // namespace
 
 std::vector<float> Model::State::rope_factors(int64_t positions) const {
-  const bool is_long = weights.rope_factors_long.defined() &&
-                       double(positions) > config.scaling.original_context;
+  const bool is_long = double(positions) > config.scaling.original_context &&
+                       (weights.rope_factors_long.defined() || !config.long_rope_divisors.empty());
+  const auto& listed = is_long ? config.long_rope_divisors : config.rope_divisors;
+  if (!listed.empty()) return listed;
   const Tensor& chosen = is_long ? weights.rope_factors_long : weights.rope_factors;
   return chosen.defined() ? chosen.to_vector<float>() : std::vector<float>();
 }
 
 Model Model::open(const std::string& path, const LoadOptions& options) {
-  const TensorDict file = tuff::load(path, {.device = options.device, .mmap = true});
-  if (file.format() != "gguf")
-    fail<Unsupported>("{} is {}: language models are read from GGUF files", path,
-                      file.format().empty() ? "of no known format" : file.format());
-  Config config = config_of(file.metadata());
-  Tokenizer tokenizer = Tokenizer::from_metadata(file.metadata());
-  config.vocabulary = int64_t(tokenizer.size());
-  Description description = description_of(config, file);
-  Weights weights = weights_of(file, config);
+  const tuff::LoadOptions how{.device = options.device, .mmap = true};
+  std::optional<TensorDict> file;
+  std::optional<Tokenizer> tokenizer;
+  Config config;
+  if (std::filesystem::is_directory(path)) {
+    const std::vector<uint8_t> text = os::read_file(path + "/config.json");
+    config = hugging_face_config({reinterpret_cast<const char*>(text.data()), text.size()});
+    file = hugging_face_tensors(path, config, how);
+    tokenizer = Tokenizer::open(path);
+  } else {
+    file = tuff::load(path, how);
+    if (file->format() != "gguf")
+      fail<Unsupported>("{} is of the format {}: language models are GGUF files, or folders with "
+                        "config.json and safetensors", path, file->format());
+    config = config_of(file->metadata());
+    tokenizer = Tokenizer::from_metadata(file->metadata());
+    config.vocabulary = int64_t(tokenizer->size());
+  }
+  Description description = description_of(config, *file);
+  Weights weights = weights_of(*file, config);
   return Model(std::make_shared<State>(State{std::move(config), std::move(description),
-                                             std::move(tokenizer), std::move(weights),
+                                             std::move(*tokenizer), std::move(weights),
                                              options.device}));
 }
 

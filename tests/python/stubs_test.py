@@ -72,7 +72,7 @@ def members(node):
 
 class Stubs(unittest.TestCase):
     MODULES = (("__init__", tuff), ("fft", tuff.fft), ("linalg", tuff.linalg), ("special", tuff.special), ("_functional", tuff.nn.functional), ("distributions", tuff.distributions), ("_init", tuff.nn.init), ("nn", tuff.nn), ("optim", tuff.optim), ("data", tuff.data), ("digits", tuff.digits),
-               ("autograd", tuff.autograd), ("amp", tuff.amp), ("onnx", tuff.onnx))
+               ("autograd", tuff.autograd), ("amp", tuff.amp), ("onnx", tuff.onnx), ("language", tuff.language))
 
     def test_names_of_modules(self):
         for stub, module in self.MODULES:

@@ -1,0 +1,185 @@
+// tuff.language: language models, what they read and what they write.
+#include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
+#include <tuff/language.h>
+
+#include <filesystem>
+
+#include "interpreter.h"
+#include "module.h"
+
+namespace tuff::python {
+namespace {
+
+using py::arg;
+using Path = std::filesystem::path;
+using language::Answer;
+using language::Description;
+using language::Finish;
+using language::Model;
+using language::Sampler;
+using language::Sampling;
+using language::Sequence;
+using Tokens = std::vector<int32_t>;
+
+void bind_description(py::module_& m) {
+  py::class_<Description>(m, "Description", "What a model is, nothing of which is run.")
+      .def_property_readonly("name", [](const Description& d) {
+        return py::reinterpret_steal<py::str>(
+            PyUnicode_DecodeUTF8(d.name.data(), py::ssize_t(d.name.size()), "replace"));
+      })
+      .def_readonly("architecture", &Description::architecture, "\"llama\", \"qwen2\", \"gemma3\".")
+      .def_readonly("layers", &Description::layers)
+      .def_readonly("width", &Description::width)
+      .def_readonly("heads", &Description::heads)
+      .def_readonly("kv_heads", &Description::kv_heads)
+      .def_readonly("vocabulary", &Description::vocabulary)
+      .def_readonly("context", &Description::context, "Positions that it was trained for.")
+      .def_readonly("parameters", &Description::parameters, "Elements of all weights.")
+      .def_readonly("weight_bytes", &Description::weight_bytes, "As they are stored.");
+}
+
+void bind_model(py::module_& m) {
+  py::class_<Model>(m, "Model", "A decoder-only model with its tokenizer. Copies share.")
+      .def_static(
+          "open",
+          [](const Path& path, const std::string& device) {
+            const Unlocked others;
+            return Model::open(path.string(), {.device = device});
+          },
+          arg("path"), arg("device") = "",
+          "A GGUF file; its weights stay in the file's blocks and are read when they are used.")
+      .def("description", &Model::description)
+      .def("tokenizer", &Model::tokenizer)
+      .def_property_readonly("device", &Model::device, "\"\" is the default device.")
+      .def("__call__", &Model::operator(), arg("tokens"),
+           "(tokens) of integers -> (tokens, vocabulary): logits, without a cache.");
+}
+
+void bind_sequence(py::module_& m) {
+  py::class_<Sequence>(m, "Sequence",
+                       "A text that a model reads; keys and values of what was read are kept.")
+      .def(py::init([](const Model& model, int64_t context, DType cache_dtype) {
+             const Unlocked others;
+             return Sequence(model, {.context = context, .cache_dtype = cache_dtype});
+           }),
+           arg("model"), arg("context") = 0, arg("cache_dtype") = DType::F16,
+           "context: tokens that fit; 0: the model's, at most 4096.")
+      .def(
+          "read",
+          [](Sequence& s, const Tokens& tokens) {
+            const auto logits = [&] {
+              const Unlocked others;
+              return s.read(tokens);
+            }();
+            return Tensor::from(std::vector<float>(logits.begin(), logits.end()),
+                                {int64_t(logits.size())}, {.device = "CPU"});
+          },
+          arg("tokens"), "The logits behind the last of them, which follow what was read before.")
+      .def("tokens", [](const Sequence& s) { return Tokens(s.tokens().begin(), s.tokens().end()); })
+      .def("truncate", &Sequence::truncate, arg("count"), "Forgets all but the first tokens.")
+      .def("context", &Sequence::context)
+      .def("model", &Sequence::model)
+      .def("stats", &Sequence::stats, "Of the graph that reads single tokens.");
+}
+
+void bind_sampling(py::module_& m) {
+  const Sampling usual;
+  py::class_<Sampling>(m, "Sampling", "How the next token is drawn.")
+      .def(py::init([](double temperature, int64_t top_k, double top_p, double min_p,
+                       double repeat_penalty, double presence_penalty, double frequency_penalty,
+                       int64_t penalty_tokens, const std::map<int32_t, double>& bias,
+                       uint64_t seed) {
+             return Sampling{.temperature = temperature,
+                             .top_k = top_k,
+                             .top_p = top_p,
+                             .min_p = min_p,
+                             .repeat_penalty = repeat_penalty,
+                             .presence_penalty = presence_penalty,
+                             .frequency_penalty = frequency_penalty,
+                             .penalty_tokens = penalty_tokens,
+                             .bias = {bias.begin(), bias.end()},
+                             .seed = seed};
+           }),
+           arg("temperature") = usual.temperature, arg("top_k") = usual.top_k,
+           arg("top_p") = usual.top_p, arg("min_p") = usual.min_p,
+           arg("repeat_penalty") = usual.repeat_penalty,
+           arg("presence_penalty") = usual.presence_penalty,
+           arg("frequency_penalty") = usual.frequency_penalty,
+           arg("penalty_tokens") = usual.penalty_tokens,
+           arg("bias") = std::map<int32_t, double>{}, arg("seed") = usual.seed,
+           "temperature: 0 takes the most likely token; top_k: 0 is all of them; bias: what is "
+           "added to the logits of tokens.")
+      .def_readonly("temperature", &Sampling::temperature)
+      .def_readonly("top_k", &Sampling::top_k)
+      .def_readonly("top_p", &Sampling::top_p)
+      .def_readonly("min_p", &Sampling::min_p, "Of the most likely one's probability.")
+      .def_readonly("repeat_penalty", &Sampling::repeat_penalty)
+      .def_readonly("presence_penalty", &Sampling::presence_penalty)
+      .def_readonly("frequency_penalty", &Sampling::frequency_penalty)
+      .def_readonly("penalty_tokens", &Sampling::penalty_tokens)
+      .def_property_readonly("bias",
+                             [](const Sampling& s) {
+                               return std::map<int32_t, double>(s.bias.begin(), s.bias.end());
+                             })
+      .def_readonly("seed", &Sampling::seed);
+  py::class_<Sampler>(m, "Sampler", "Draws tokens; one seed gives one sequence of draws.")
+      .def(py::init<const Sampling&>(), arg("sampling"))
+      .def(
+          "draw",
+          [](Sampler& s, const std::vector<float>& logits, const Tokens& seen) {
+            return s.draw(logits, seen);
+          },
+          arg("logits"), arg("seen") = Tokens{}, "seen: the text so far, for penalties.");
+}
+
+// What a function of Python says of a piece of text; only what is false ends the answer.
+bool goes_on(const py::object& function, std::string_view text) {
+  const py::tuple arguments = py::make_tuple(py::str(text.data(), text.size()));
+  const auto result =
+      py::reinterpret_steal<py::object>(call_python(function.ptr(), arguments.ptr()));
+  if (!result) throw py::error_already_set();
+  return result.is_none() || result.cast<bool>();
+}
+
+void bind_answers(py::module_& m) {
+  py::class_<Answer>(m, "Answer", "A text that a model wrote, and the time that it took.")
+      .def_readonly("text", &Answer::text)
+      .def_readonly("tokens", &Answer::tokens, "Without the one that ended it.")
+      .def_property_readonly(
+          "finish",
+          [](const Answer& a) {
+            static constexpr const char* kNames[] = {"end", "stop", "length", "cancelled"};
+            return kNames[size_t(a.finish)];
+          },
+          "Why it ended: \"end\", \"stop\", \"length\", \"cancelled\".")
+      .def_readonly("prompt_tokens", &Answer::prompt_tokens, "Those that were read.")
+      .def_readonly("prompt_seconds", &Answer::prompt_seconds, "Until the first token.")
+      .def_readonly("seconds", &Answer::seconds, "For those that follow it.");
+  m.def(
+      "generate",
+      [](Sequence& sequence, const Tokens& prompt, int64_t tokens, const Sampling& sampling,
+         const std::vector<std::string>& stop, const py::object& on_text) {
+        language::GenerateOptions options{.tokens = tokens, .sampling = sampling, .stop = stop};
+        if (!on_text.is_none())
+          options.on_text = [&](std::string_view text) { return goes_on(on_text, text); };
+        return language::generate(sequence, prompt, options);
+      },
+      arg("sequence"), arg("prompt"), arg("tokens") = -1, arg("sampling") = Sampling{},
+      arg("stop") = std::vector<std::string>{}, arg("on_text") = py::none(),
+      "Reads the prompt and writes what follows. tokens: at most, -1: what the context holds; "
+      "stop: texts that end the answer; on_text: told of each piece of text, False ends it.");
+}
+
+}  // namespace
+
+void bind_language(py::module_& parent) {
+  py::module_ m = parent.def_submodule("language", "Language models in files.");
+  bind_description(m);
+  bind_model(m);
+  bind_sequence(m);
+  bind_sampling(m);
+  bind_answers(m);
+}
+
+}  // namespace tuff::python

@@ -1,0 +1,8 @@
+"""Language models: read, run, and texts that they write.
+
+    model = tuff.language.Model.open("model.gguf")
+    sequence = tuff.language.Sequence(model)
+    prompt = model.tokenizer().encode("Once upon a time")
+    print(tuff.language.generate(sequence, prompt, tokens=64).text)
+"""
+from ._tuff.language import (Answer, Description, Model, Sampler, Sampling, Sequence, generate)  # noqa: F401
