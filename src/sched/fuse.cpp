@@ -8,6 +8,7 @@
 #include "ir/loop.h"
 #include "ir/walk.h"
 #include "sched/loop_calls.h"
+#include "sched/parts.h"
 #include "sched/pick.h"
 #include "sched/prepare.h"
 
@@ -324,13 +325,20 @@ class Planner {
     realize_for_reader(b);
   }
 
+  // Blocks of bytes, for a few vectors. Of more a CPU stores them.
+  bool is_thin(uint32_t i, uint32_t b) const {
+    const Shape &repeated = node(i).shape, &once = node(b).shape;
+    return !is_symbolic(repeated) && facts_[b].loads.size() == 1 &&
+           element_count(repeated) <= kThinProduct * element_count(once);
+  }
+
   // Packed weights: a product decodes them into workgroup memory, or once for a few vectors, and
   // reads a fraction of the bytes that decoded ones have.
   bool decoded_by_product(uint32_t i, uint32_t b) const {
     const Facts& f = facts_[b];
     if (!f.packed || f.loads.empty() || f.loads.size() > kPackedLoads) return false;
     if (f.weight > kProductDecode) return false;
-    if (!target_of_(p_.device_of(b)).has_local) return false;
+    if (!target_of_(p_.device_of(b)).has_local && !is_thin(i, b)) return false;
     const auto passes = [&](uint32_t u) {
       return is_movement(node(u).op) || node(u).op == Op::Cast;
     };

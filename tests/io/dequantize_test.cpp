@@ -154,12 +154,12 @@ TEST_P(Dequantize, EveryElementAsDefined) {
 }
 
 // A weight of 2 x 512 is decoded in the kernel that reads it: scales are no
-// kernels of their own. With several rows of x a product repeats its weight, which is then stored;
-// but where workgroups share what they decode, it is not.
+// kernels of their own. With many rows of x a product repeats its weight, which is then stored; but
+// where workgroups share what they decode, it is not.
 TEST_P(Dequantize, FusesIntoWhatReadsIt) {
   const std::string& device = GetParam();
   const Target& target = engine::Device::get(device)->target();
-  Tensor x = Tensor::full({4, 512}, 0.5, {.device = device}).contiguous();
+  Tensor x = Tensor::full({9, 512}, 0.5, {.device = device}).contiguous();
   x.realize();
   for (const Case& c : kCases) {
     const int count = 2 * 512 / c.elements;
@@ -175,16 +175,50 @@ TEST_P(Dequantize, FusesIntoWhatReadsIt) {
     const auto sum = kernels([](const Tensor& w) { return w.sum({1}); });
     const auto row =
         kernels([&](const Tensor& w) { return x.narrow(0, 3, 1).matmul(w.transpose(0, 1)); });
+    const auto few =
+        kernels([&](const Tensor& w) { return x.narrow(0, 1, 8).matmul(w.transpose(0, 1)); });
     const auto rows = kernels([&](const Tensor& w) { return x.matmul(w.transpose(0, 1)); });
     EXPECT_EQ(elementwise, 1u) << c.type;
     EXPECT_EQ(sum, 1u) << c.type;
     EXPECT_EQ(row, 1u) << c.type;
+    EXPECT_EQ(few, 1u) << c.type;
     EXPECT_LE(rows, target.has_local ? 1u : 2u) << c.type;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Dequantize, testing::ValuesIn(test::devices()),
                          test::named_by_device<testing::TestParamInfo<std::string>>);
+
+// Sums whose numbers a CPU decodes beside them, beside double precision. What GPUs make of them:
+// tests/kernel/packed_words_test.cpp.
+TEST(DequantizedProducts, OfFewRowsOnTheCpu) {
+  constexpr int kRows = 12, kColumns = 768;
+  std::mt19937 random(7);
+  std::vector<float> x(4 * kColumns);
+  for (float& v : x) v = float(int(random() % 2001) - 1000) / 1024;
+  const Tensor in = Tensor::from(x, {4, kColumns}, {.device = "CPU"});
+  for (const Case& c : kCases) {
+    const int count = kRows * kColumns / c.elements;
+    const std::vector<uint8_t> bytes = random_blocks(c, count, 5);
+    const Tensor blocks = Tensor::from(bytes, {count, c.size_bytes}, {.device = "CPU"});
+    const Tensor weight = dequantize(c.type, blocks).reshape({kRows, kColumns});
+    for (const int64_t rows : {1, 4}) {
+      const auto got = in.narrow(0, 0, rows).matmul(weight.transpose(0, 1)).to_vector<float>();
+      for (size_t at = 0; at < got.size(); at++) {
+        const size_t row = at / kRows, column = at % kRows;
+        double sum = 0, magnitude = 0;
+        for (size_t k = 0; k < kColumns; k++) {
+          const size_t n = column * kColumns + k, block = n / size_t(c.elements);
+          const double w = c.reference({&bytes[block * size_t(c.size_bytes)]},
+                                       int(n % size_t(c.elements)));
+          sum += w * double(x[row * kColumns + k]);
+          magnitude += std::abs(w * double(x[row * kColumns + k]));
+        }
+        ASSERT_NEAR(double(got[at]), sum, 1e-5 * magnitude) << c.type << ' ' << rows << ' ' << at;
+      }
+    }
+  }
+}
 
 TEST(DequantizeFacts, TableAndNames) {
   for (const Case& c : kCases) EXPECT_TRUE(can_dequantize(c.type)) << c.type;

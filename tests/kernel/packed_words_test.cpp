@@ -31,7 +31,7 @@ struct Blocks {
   Packing packing = Packing::Nibbles;
   int64_t skipped = 0;
   bool minimum = false;  // another scale stands where bytes are skipped: added to each number
-  int64_t rows = 8, blocks = 16;
+  int64_t rows = 8, blocks = 16, vectors = 1;
 
   int64_t quants() const { return 2 + skipped; }
   int64_t bytes() const {
@@ -74,8 +74,14 @@ UOp blocks_ast(const Blocks& b) {
   }
   UOp weight = scale(0) * cast(q, DType::F32);
   if (b.minimum) weight = weight - scale(2);
-  const UOp x = load(2, b.blocks * kNumbers, k);
-  return kernel_of({store(0, b.rows, row, reduce_over(Op::Add, weight * x, {k}), {row})});
+  if (b.vectors == 1) {
+    const UOp x = load(2, b.blocks * kNumbers, k);
+    return kernel_of({store(0, b.rows, row, reduce_over(Op::Add, weight * x, {k}), {row})});
+  }
+  const UOp v = build.loop(b.vectors);
+  const UOp x = load(2, b.vectors * b.blocks * kNumbers, v * (b.blocks * kNumbers) + k);
+  return kernel_of({store(0, b.vectors * b.rows, v * b.rows + row,
+                          reduce_over(Op::Add, weight * x, {k}), {row, v})});
 }
 
 LinearKernel lowered(const UOp& ast, const std::string& target,
@@ -270,18 +276,47 @@ TEST(LaneFactors, DifferencesAreTakenBeforeSums) {
   EXPECT_EQ(unrolled(k, Op::Sub, DType::F32), 1) << to_text(k);
 }
 
-// Where every factor is another in each step there is nothing to leave; on a CPU steps are lanes of
-// a vector register.
+// Where every factor is another in each step there is nothing to leave.
 TEST(LaneFactors, OtherSumsStayAsTheyAre) {
   for (const UOp& ast : {sum_ast(64, 1024), matmul_ast(64, 64, 64), softmax_ast(64, 1024)}) {
     for (const char* target : {"amd-rdna3-igpu", "nvidia-hopper"})
       EXPECT_EQ(to_text(lowered(ast, target)), to_text(lowered(ast, target, {"lane-factors"})));
   }
-  const UOp packed = blocks_ast({});
-  const Target cpu = builtin_target("c-x86-64");
-  LowerOptions without;
-  without.skipped = {"lane-factors", "packed-words"};
-  EXPECT_EQ(to_text(lower(packed, cpu)), to_text(lower(packed, cpu, without)));
+}
+
+bool has_dot(const LinearKernel& k) {
+  return std::ranges::any_of(k.ops, [](const UOp& u) { return u->op == Op::Dot; });
+}
+Target cpu_of(uint32_t vector_bytes, uint32_t registers) {
+  Target t = builtin_target("c-x86-64");
+  t.vector_bytes = vector_bytes, t.vector_registers = registers;
+  return t;
+}
+
+// On a CPU the lanes of a vector register stay in the sum, and scales leave those beside it.
+TEST(LaneFactors, OfVectorsStayInTheirSum) {
+  for (const auto& [bytes, registers] : {std::pair(16, 16), {32, 16}, {64, 32}}) {
+    for (const Packing packing : {Packing::Nibbles, Packing::Bytes, Packing::SixBits}) {
+      for (const bool minimum : {false, true}) {
+        const UOp ast = blocks_ast({packing, minimum ? 2 : 0, minimum});
+        const LinearKernel k = lower(ast, cpu_of(uint32_t(bytes), uint32_t(registers)));
+        expect_same_sums(ast, k, k.opts);
+        EXPECT_TRUE(has_dot(k)) << to_text(k);
+      }
+    }
+  }
+}
+
+// Numbers of a row are decoded once for all vectors, and scaled before.
+TEST(DecodedProducts, OfAFewVectorsShareNumbers) {
+  for (const int64_t vectors : {1, 3, 8}) {
+    const UOp ast = blocks_ast({Packing::Nibbles, 2, true, 64, 2, vectors});
+    const LinearKernel k = lower(ast, cpu_of(64, 32));
+    expect_same_sums(ast, k, k.opts);
+    EXPECT_NE(k.opts.find("unroll"), std::string::npos) << k.opts;
+    EXPECT_EQ(k.opts.find("stage"), std::string::npos) << k.opts;
+    EXPECT_EQ(has_dot(k), vectors == 1) << to_text(k);
+  }
 }
 
 // ---- rows in workgroup memory

@@ -19,8 +19,9 @@ using namespace ir;
 namespace {
 
 // A range of unrolled steps as several, one for each digit that offsets and values take it apart
-// into: what depends on one of them only is then seen.
-UOp with_lane_digits(const UOp& ast) {
+// into: what depends on one of them only is then seen. `vector`: the lanes of a CPU's register, the
+// fastest of them have no more; 0 where lanes are no vectors.
+UOp with_lane_digits(const UOp& ast, int64_t vector) {
   const std::vector<const Node*> order = toposort(ast);
   int32_t next_id = RangeDeps(ast).free_id();
   UOpMap<std::vector<UOp>> digits;  // the slowest first
@@ -28,7 +29,9 @@ UOp with_lane_digits(const UOp& ast) {
   for (const Node* n : order) {
     if (n->op != Op::Range || kind_of(n) != AxisKind::ReduceLane) continue;
     const UOp r(n);
-    const std::vector<int64_t> cuts = digit_cuts(r, order);
+    std::vector<int64_t> cuts = digit_cuts(r, order);
+    if (vector && !cuts.empty() && cuts[0] > vector && cuts[0] % vector == 0)
+      cuts.insert(cuts.begin(), vector);
     if (cuts.size() < 2) continue;
     UOp sum = index_const(0);
     int64_t below = 1;
@@ -62,8 +65,9 @@ struct Term {
 
 class LaneFactors {
  public:
-  explicit LaneFactors(const UOp& ast)
-      : deps_(ast), lane_mask_(deps_.kinds(AxisKind::ReduceLane)) {}
+  // vectors: the widest lanes of a sum are those of registers, and stay in it.
+  LaneFactors(const UOp& ast, bool vectors)
+      : deps_(ast), lane_mask_(deps_.kinds(AxisKind::ReduceLane)), vectors_(vectors) {}
 
   // Empty: nothing leaves the sum.
   UOp operator()(const UOp& reduce) {
@@ -75,12 +79,14 @@ class LaneFactors {
     if (!lanes_) return {};
     const auto found = terms(value);
     if (!found) return {};
-    RangeMask inner = lanes_;
+    RangeMask inner = vectors_ ? lanes_ & ~widest() : lanes_;
     for (const Term& t : *found) {
       if (!t.rest || !t.varying) return {};
       inner &= ~deps_.of(t.rest);
+      if (vectors_ && shares_numbers(t)) return {};
     }
-    return inner ? sum_of_sums(reduce, *found, deps_.list(inner)) : UOp();
+    if (!inner) return {};
+    return sum_of_sums(reduce, *found, deps_.list(inner));
   }
 
  private:
@@ -114,11 +120,26 @@ class LaneFactors {
     }
     return out;
   }
-  static UOp sum_of_sums(const UOp& reduce, const std::vector<Term>& terms,
-                         const std::vector<UOp>& inner) {
+  // Of several vectors by the same numbers, these are better scaled once.
+  bool shares_numbers(const Term& t) {
+    const RangeMask outputs = deps_.kinds(is_lane) & ~lane_mask_;
+    return deps_.of(t.varying) & ~deps_.of(t.rest) & outputs;
+  }
+  // Those that LaneSpace takes for vectors.
+  RangeMask widest() {
+    UOp best;
+    for (const UOp& r : deps_.list(lanes_))
+      if (!best || r->src(0)->max > best->src(0)->max) best = r;
+    return deps_.bit(best);
+  }
+  UOp sum_of_sums(const UOp& reduce, const std::vector<Term>& terms,
+                  const std::vector<UOp>& inner) const {
     UOp value;
     for (const Term& t : terms) {
-      const UOp sum = make(Op::Reduce, DType::F32, sources(t.varying, inner), reduce->arg);
+      // Vectors are multiplied and added at once, as sums in registers of a GPU are later.
+      const UOp sum = vectors_ && t.varying->op == Op::Mul
+                          ? make_dot(t.varying, constant(DType::F32, 0), inner)
+                          : make(Op::Reduce, DType::F32, sources(t.varying, inner), reduce->arg);
       const UOp scaled = alu(Op::Mul, {t.rest, sum});
       value = value ? alu(Op::Add, {value, scaled}) : scaled;
     }
@@ -130,20 +151,25 @@ class LaneFactors {
 
   RangeDeps deps_;
   const RangeMask lane_mask_;
+  const bool vectors_;
   RangeMask lanes_ = 0;  // of the sum that is looked at
 };
 
 }  // namespace
 
-// On a CPU lanes are those of a vector register, whose sum costs more than the products.
+// On a CPU the widest lanes are those of a vector register, whose sum costs more than the products.
 void pass_lane_factors(Lowering& l) {
   const std::vector<const Node*> all = toposort(l.ast);
-  const bool unrolled = std::ranges::any_of(all, [](const Node* n) {
+  const bool vectors = !l.target.has_local;
+  const auto any = [&](auto test) { return std::ranges::any_of(all, test); };
+  const bool unrolled = any([](const Node* n) {
     return n->op == Op::Range && kind_of(n) == AxisKind::ReduceLane;
   });
-  if (!l.target.has_local || !unrolled) return;
-  const UOp ast = with_lane_digits(l.ast);
-  LaneFactors factors(ast);
+  const bool packed =
+      any([](const Node* n) { return n->op == Op::Load && n->dtype == DType::U8; });
+  if (!unrolled || (vectors && !packed)) return;
+  const UOp ast = with_lane_digits(l.ast, vectors ? l.target.vector_bytes / 4 : 0);
+  LaneFactors factors(ast, vectors);
   bool found = false;
   const UOp made = rebuild(ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
     if (old->op != Op::Reduce || !(src[0] == old->src(0))) return {};
@@ -151,7 +177,8 @@ void pass_lane_factors(Lowering& l) {
     found = found || out;
     return out;
   });
-  if (found) l.ast = made;
+  // Vectors of more than a digit would gather.
+  if (found || vectors) l.ast = made;
 }
 
 }  // namespace tuff::kernel

@@ -171,12 +171,16 @@ class ReduceLowerer {
     const MatrixArg* matrix = matrix_of(value.get());
     return matrix ? make(Op::MatrixFill, value->dtype, {one}, *matrix) : one;
   }
-  static UOp combine(Op op, const UOp& sum, const UOp& value) {
+  UOp combine(Op op, const UOp& sum, const UOp& value) const {
     if (value->op == Op::MatrixMulAdd)
       return make(Op::MatrixMulAdd, value->dtype, {value->src(0), value->src(1), sum}, value->arg);
     if (op == Op::Add && value->op == Op::Mul && is_float(value->dtype)) {
       return make(Op::MulAdd, value->dtype, {value->src(0), value->src(1), sum});
     }
+    // A scale's product and a minimum's, one after the other.
+    const bool two = op == Op::Add && value->op == Op::Add && is_float(value->dtype) &&
+                     value->src(0)->op == Op::Mul && value->src(1)->op == Op::Mul;
+    if (two && !target_.has_local) return combine(op, combine(op, sum, value->src(0)), value->src(1));
     return make(op, value->dtype, {sum, value});
   }
 

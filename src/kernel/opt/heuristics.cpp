@@ -89,6 +89,7 @@ class Heuristics : Chooser {
       try_apply(t_, {OptKind::Stage, gathered, 0});
       return;
     }
+    if (is_product() && tile_decoded_product(t_, k_, target_)) return launch_cpu();
     if (is_product() && tile_packed_product(t_, k_, target_)) return;
     if (is_product() && tile_vector_product(t_, k_, target_)) {
       // The tile is chosen; the launch follows.

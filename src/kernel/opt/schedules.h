@@ -59,6 +59,10 @@ bool tile_kept_rows(Tiling& t, const KernelShape& k, const Target& target);
 // once the launch is chosen; -1: nothing was done.
 int tile_gathered_dot(Tiling& t, const KernelShape& k, const Target& target);
 
+// Sums of products of numbers that are decoded from bytes and up to sched::kThinProduct vectors:
+// vectors along the sum, whose numbers are decoded once for all vectors. False: nothing was done.
+bool tile_decoded_product(Tiling& t, const KernelShape& k, const Target& target);
+
 // Sums of products: a register tile, operands packed into fast memory, edges masked, the rest
 // shared out among the threads.
 bool tile_packed_product(Tiling& t, const KernelShape& k, const Target& target);

@@ -1,0 +1,78 @@
+#include "kernel/opt/schedules.h"
+
+#include <algorithm>
+
+#include "ir/walk.h"
+#include "sched/parts.h"
+
+namespace tuff::kernel {
+
+using namespace ir;
+
+namespace {
+
+constexpr int64_t kNumbers = 64;  // of a step: so many of Q4_K share their bytes
+constexpr int64_t kRows = 4;      // of a lone vector's product: scales are decoded beside each other
+
+class DecodedProduct : Chooser {
+ public:
+  DecodedProduct(Tiling& t, const KernelShape& k, const Target& target) : Chooser(t, k, target) {}
+
+  bool run() {
+    const int f = decoded(), r = contiguous_reduction();
+    if (f < 0 || r < 0) return false;
+    const std::vector<int> tile = reused_axes();
+    int row = -1;
+    int64_t vectors = 1;
+    for (const int a : tile) {
+      if (axis(a).symbolic) return false;
+      if (!t_.factors[size_t(f)].walks(a))
+        vectors *= left(a);
+      else if (row < 0 || left(a) > left(row))
+        row = a;
+    }
+    // Half of the registers have sums.
+    const int64_t sums = std::max<int64_t>(target_.vector_registers, 8) / 2 * cpu_lanes();
+    const int64_t n = numbers(r, vectors == 1 ? kNumbers : sums / vectors);
+    if (row < 0 || n < cpu_lanes() || vectors > sched::kThinProduct) return false;
+    apply(t_, {OptKind::Unroll, r, n});
+    for (const int a : tile)
+      if (!t_.factors[size_t(f)].walks(a) && left(a) > 1) apply(t_, {OptKind::Upcast, a, left(a)});
+    const int64_t rows = vectors == 1 ? std::min(kRows, sums / cpu_lanes() / 4)
+                                      : sums / (n * vectors);
+    const int64_t together = divisor_up_to(left(row), std::min(rows, kRows));
+    if (together > 1) apply(t_, {OptKind::Upcast, row, together});
+    return true;
+  }
+
+ private:
+  // The factor of the main sum that is made of bytes; -1: none.
+  int decoded() const {
+    const Node* product = through_casts(k_.main_reduce->src(0).get());
+    for (size_t f = 0; f < t_.factors.size(); f++) {
+      if (t_.factors[f].product.get() != product) continue;
+      const std::vector<const Node*> order = toposort(product->src(size_t(t_.factors[f].source)));
+      const bool bytes = std::ranges::any_of(
+          order, [](const Node* n) { return n->op == Op::Load && n->dtype == DType::U8; });
+      if (bytes) return int(f);
+    }
+    return -1;
+  }
+  // Whole vectors of neighbours that share bytes and scales, so many at most; 0: none.
+  int64_t numbers(int r, int64_t most) const {
+    if (axis(r).piece == 0 || axis(r).symbolic) return 0;
+    int64_t n = 0;
+    for (const int64_t cut :
+         digit_cuts(t_.axes[size_t(r)].range, toposort(UOp(k_.main_reduce))))
+      if (cut <= most && cut % cpu_lanes() == 0 && left(r) % cut == 0) n = cut;
+    return n;
+  }
+};
+
+}  // namespace
+
+bool tile_decoded_product(Tiling& t, const KernelShape& k, const Target& target) {
+  return DecodedProduct(t, k, target).run();
+}
+
+}  // namespace tuff::kernel
