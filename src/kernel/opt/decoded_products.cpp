@@ -11,8 +11,8 @@ using namespace ir;
 
 namespace {
 
-constexpr int64_t kNumbers = 64;  // of a step: so many of Q4_K share their bytes
-constexpr int64_t kRows = 4;      // of a lone vector's product: scales are decoded beside each other
+constexpr int64_t kNumbers = 256;  // of a step: a block of the types that have the longest
+constexpr int64_t kRows = 4;       // of the weight that are computed beside each other
 
 class DecodedProduct : Chooser {
  public:
@@ -31,16 +31,16 @@ class DecodedProduct : Chooser {
       else if (row < 0 || left(a) > left(row))
         row = a;
     }
-    // Half of the registers have sums.
+    // Half of the registers have sums. Those of one vector are fewer than numbers: scales leave
+    // them.
     const int64_t sums = std::max<int64_t>(target_.vector_registers, 8) / 2 * cpu_lanes();
-    const int64_t n = numbers(r, vectors == 1 ? kNumbers : sums / vectors);
+    const int64_t n = numbers(r, vectors == 1 ? std::min(kNumbers, 4 * sums) : sums / vectors);
     if (row < 0 || n < cpu_lanes() || vectors > sched::kThinProduct) return false;
     apply(t_, {OptKind::Unroll, r, n});
     for (const int a : tile)
       if (!t_.factors[size_t(f)].walks(a) && left(a) > 1) apply(t_, {OptKind::Upcast, a, left(a)});
-    const int64_t rows = vectors == 1 ? std::min(kRows, sums / cpu_lanes() / 4)
-                                      : sums / (n * vectors);
-    const int64_t together = divisor_up_to(left(row), std::min(rows, kRows));
+    const int64_t rows = std::clamp<int64_t>(sums / (n * vectors), 1, kRows);
+    const int64_t together = divisor_up_to(left(row), rows);
     if (together > 1) apply(t_, {OptKind::Upcast, row, together});
     return true;
   }
