@@ -36,6 +36,10 @@ class Tokenizer {
   /// or contradicts itself; Unsupported as open().
   static Tokenizer from_metadata(const Metadata& metadata);
 
+  /// Of the contents of a tokenizer.json, which does not say what ends a text: eos() is nothing.
+  /// InvalidArgument and Unsupported as from_metadata().
+  static Tokenizer from_json(std::string_view json);
+
   /// The ids of a text's tokens. Bytes that are no UTF-8 are kept where the vocabulary has tokens
   /// for bytes. InvalidArgument for a text that takes the file's regular expressions too long.
   std::vector<int32_t> encode(std::string_view text, const EncodeOptions& options = {}) const;

@@ -75,9 +75,9 @@ class Keys {
   std::unordered_map<std::string_view, const MetadataValue*> values_;
 };
 
-class Reader {
+class GgufReader {
  public:
-  explicit Reader(const Metadata& metadata) : keys_(metadata) {}
+  explicit GgufReader(const Metadata& metadata) : keys_(metadata) {}
 
   std::shared_ptr<Tokenizer::State> read() {
     const std::string model = keys_.text("model", "");
@@ -93,7 +93,7 @@ class Reader {
  private:
   struct Model {
     std::string_view name;
-    void (Reader::*read)();
+    void (GgufReader::*read)();
   };
   static const Model kModels[5];
 
@@ -296,16 +296,16 @@ class Reader {
   std::vector<double> scores_;    // by id
 };
 
-const Reader::Model Reader::kModels[5] = {{"gpt2", &Reader::read_byte_level_bpe},
-                                          {"llama", &Reader::read_scored_bpe},
-                                          {"bert", &Reader::read_word_piece},
-                                          {"t5", &Reader::read_unigram},
-                                          {"gemma4", &Reader::read_raw_bpe}};
+const GgufReader::Model GgufReader::kModels[5] = {{"gpt2", &GgufReader::read_byte_level_bpe},
+                                                  {"llama", &GgufReader::read_scored_bpe},
+                                                  {"bert", &GgufReader::read_word_piece},
+                                                  {"t5", &GgufReader::read_unigram},
+                                                  {"gemma4", &GgufReader::read_raw_bpe}};
 
 }  // namespace
 
 std::shared_ptr<Tokenizer::State> read_gguf_tokenizer(const Metadata& metadata) {
-  return Reader(metadata).read();
+  return GgufReader(metadata).read();
 }
 
 }  // namespace tuff::text

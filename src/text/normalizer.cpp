@@ -26,7 +26,8 @@ std::string bert_cleaned(std::string_view text, const BertOptions& options) {
   while (!text.empty()) {
     const Utf8Character c = next_character(text);
     const bool space = is_space(c.code);
-    const bool dropped = c.code == 0 || c.code == 0xfffd || (is_control(c.code) && !space);
+    const bool kept = !is_control(c.code) || c.code == '\t' || c.code == '\n' || c.code == '\r';
+    const bool dropped = !kept || c.code == 0xfffd;
     const bool apart = options.ideographs && is_ideograph(c.code);
     if (!options.clean || !dropped) {
       if (apart) out += ' ';

@@ -40,5 +40,12 @@ std::unordered_set<int32_t> end_tokens(const Vocabulary& vocabulary, std::option
 
 std::shared_ptr<Tokenizer::State> read_gguf_tokenizer(const Metadata& metadata);
 
+// Texts of the files beside a tokenizer.json; empty: not there.
+struct TokenizerFiles {
+  std::string config, generation, chat_template;
+};
+std::shared_ptr<Tokenizer::State> read_json_tokenizer(std::string_view text,
+                                                      const TokenizerFiles& files);
+
 }  // namespace text
 }  // namespace tuff

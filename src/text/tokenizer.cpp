@@ -1,5 +1,7 @@
 #include <tuff/tokenizer.h>
 
+#include <filesystem>
+
 #include "base/check.h"
 #include "io/formats/gguf.h"
 #include "io/tensor_bytes.h"
@@ -13,7 +15,15 @@ using text::Ids;
 namespace {
 
 constexpr size_t kMaxText = size_t{1} << 31;  // places are 32 bits wide
+constexpr uint64_t kMaxJson = uint64_t{1} << 30;
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
+
+std::string contents(const io::ByteSource& file) {
+  if (file.size_bytes() > kMaxJson)
+    fail<IoError>("{}: {} bytes, more than {}", file.name(), file.size_bytes(), kMaxJson);
+  const std::vector<uint8_t> bytes = file.bytes(0, file.size_bytes());
+  return {bytes.begin(), bytes.end()};
+}
 
 void encode_normalized(const Tokenizer::State& s, std::string_view part, bool begins_text,
                        Ids& out) {
@@ -59,8 +69,28 @@ std::pair<size_t, bool> whole_character(std::string_view bytes) {
 }  // namespace
 
 Tokenizer Tokenizer::open(const std::string& path) {
-  const io::FileBytes file(path);
-  return from_metadata(io::read_gguf(file).metadata);
+  namespace fs = std::filesystem;
+  const bool is_folder = fs::is_directory(path);
+  const fs::path file = is_folder ? fs::path(path) / "tokenizer.json" : fs::path(path);
+  const io::FileBytes bytes(file.string());
+  try {
+    if (io::is_gguf(bytes)) return from_metadata(io::read_gguf(bytes).metadata);
+    const auto beside = [&](const char* name) {
+      const fs::path other = file.parent_path() / name;
+      return is_folder && fs::exists(other) ? contents(io::FileBytes(other.string()))
+                                            : std::string();
+    };
+    const text::TokenizerFiles files = {beside("tokenizer_config.json"),
+                                        beside("generation_config.json"),
+                                        beside("chat_template.jinja")};
+    return Tokenizer(text::read_json_tokenizer(contents(bytes), files));
+  } catch (const InvalidArgument& e) {
+    fail<IoError>("{}: {}", file.string(), e.what());
+  }
+}
+
+Tokenizer Tokenizer::from_json(std::string_view json) {
+  return Tokenizer(text::read_json_tokenizer(json, {}));
 }
 
 Tokenizer Tokenizer::from_metadata(const Metadata& metadata) {

@@ -94,6 +94,16 @@ std::string lowercased(std::string_view text) {
   });
 }
 
+std::string uppercased(std::string_view text) {
+  return each_character(text, [](std::string& out, uint32_t code, std::string_view) {
+    if (code == 0xdf) {  // the one of Latin-1 of which two become
+      out += "SS";
+    } else {
+      append_character(out, uint32_t(utf8proc_toupper(utf8proc_int32_t(code))));
+    }
+  });
+}
+
 std::string without_marks(std::string_view text) {
   return each_character(text, [](std::string& out, uint32_t code, std::string_view bytes) {
     if (category(code) != UTF8PROC_CATEGORY_MN) out += bytes;

@@ -18,6 +18,7 @@ void append_character(std::string& to, uint32_t code);
 // Parts of a text that are no UTF-8 stay as they are.
 std::string normalized(std::string_view text, NormalForm form);
 std::string lowercased(std::string_view text);
+std::string uppercased(std::string_view text);
 std::string without_marks(std::string_view text);  // of the category Mn
 
 bool is_space(uint32_t code);        // White_Space

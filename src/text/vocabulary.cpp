@@ -31,7 +31,7 @@ constexpr std::string_view kHex = "0123456789ABCDEF";
 Vocabulary::Vocabulary(std::vector<std::string> tokens) : tokens_(std::move(tokens)) {
   ids_.reserve(tokens_.size());
   for (size_t i = 0; i < tokens_.size(); i++) {
-    ids_.emplace(tokens_[i], int32_t(i));
+    if (!tokens_[i].empty()) ids_.emplace(tokens_[i], int32_t(i));
     longest_ = std::max(longest_, tokens_[i].size());
   }
   for (uint32_t b = 0; b < 256; b++) {

@@ -35,6 +35,13 @@ TEST(GgufTokenizer, GivesTheIdsOfThePackageTokenizers) {
   }
 }
 
+TEST(JsonTokenizer, GivesTheIdsOfThePackageTokenizers) {
+  for (const auto& [name, fixture] : fixtures().items()) {
+    SCOPED_TRACE(name);
+    expect_cases(Tokenizer::from_json(fixture["tokenizer"].dump()), fixture["cases"]);
+  }
+}
+
 Metadata small_bpe() {
   MetadataValue::List tokens, types, merges;
   for (const char* t : {"a", "b", "Ġ", "ab", "Ġab", "<|im_end|>", "<s>", "é"}) {
