@@ -162,8 +162,6 @@ def main():
         with torch.no_grad():
             for key, parameter in model.named_parameters():
                 torch.nn.init.normal_(parameter, 1 if "norm" in key and "gemma" not in name else 0, 0.3)
-                if "bias" in key or "norm" in key:
-                    continue
                 parameter.copy_(parameter.half().float())
             logits = model(torch.tensor([TOKENS])).logits[0]
         write(folder / f"{name}.gguf", name, architecture, model, config)

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <memory>
 
+#include <tuff/chat_template.h>
 #include <tuff/language.h>
 
 #include "base/check.h"
@@ -16,8 +17,8 @@
 namespace tuff::cli {
 namespace {
 
-struct ChatOptions {
-  std::string model, prompt, device;
+struct Options {
+  std::string model, prompt, system, device;
   bool raw = false, json = false;
   int64_t tokens = -1, context = 0;
   language::Sampling sampling;
@@ -33,41 +34,146 @@ double per_second(size_t tokens, double seconds) {
   return seconds > 0 ? double(tokens) / seconds : 0;
 }
 
-language::Answer answer(language::Sequence& sequence, const std::vector<int32_t>& prompt,
-                        const ChatOptions& o) {
-  const auto show = [&](std::string_view text) {
-    if (!o.json) std::fwrite(text.data(), 1, text.size(), stdout), std::fflush(stdout);
-    return !os::interrupted();
-  };
-  return language::generate(sequence, prompt, {o.tokens, o.sampling, o.stop, show});
+// What a terminal may be shown of a piece of an answer.
+std::string shown(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t n = std::min(text.find_first_of("\n\t"), text.size());
+    out += printable(text.substr(0, n));
+    if (n < text.size()) out += text[n];
+    text.remove_prefix(std::min(n + 1, text.size()));
+  }
+  return out;
 }
 
-void print_answer(const language::Answer& a, const ChatOptions& o, const std::string& device) {
-  print_json({{"event", "answer"},
-              {"device", device},
-              {"model", o.model},
-              {"text", a.text},
-              {"tokens", a.tokens},
-              {"finish", finish_name(a.finish)},
-              {"prompt_tokens", a.prompt_tokens},
-              {"prompt_tokens_per_second", per_second(a.prompt_tokens, a.prompt_seconds)},
-              // The first one belongs to the prompt's time.
-              {"tokens_per_second",
-               a.tokens.size() < 2 ? 0 : per_second(a.tokens.size() - 1, a.seconds)},
-              {"seconds_to_first_token", a.prompt_seconds},
-              {"kernels_compiled", engine::counters().kernels_compiled.load()}});
+class Conversation {
+ public:
+  explicit Conversation(const Options& o)
+      : o_(o),
+        device_(engine::canonical_device(o.device)),
+        model_(language::Model::open(o.model, {.device = device_})),
+        sequence_(model_, {.context = o.context}) {
+    if (!o.raw) template_.emplace(template_text());
+    reset();
+  }
+
+  void reset() {
+    messages_ = Json::array();
+    if (!o_.system.empty()) say("system", o_.system);
+  }
+  const language::Model& model() const { return model_; }
+
+  void ask(const std::string& text) {
+    language::Answer a;
+    if (o_.raw) {
+      a = write(model_.tokenizer().encode(text));
+    } else {
+      say("user", text);
+      a = write(prompt_that_fits());
+      say("assistant", a.text);
+    }
+    o_.json ? print(a) : show_speed(a);
+  }
+
+ private:
+  std::string template_text() const {
+    const std::string& text = model_.tokenizer().chat_template();
+    if (text.empty())
+      fail<InvalidArgument>("{} has no chat template: --raw continues a text", o_.model);
+    return text;
+  }
+  void say(const char* role, const std::string& text) {
+    messages_.push_back({{"role", role}, {"content", text}});
+  }
+  std::string spelling(std::optional<int32_t> token) const {
+    return token ? model_.tokenizer().token(*token) : "";
+  }
+  std::vector<int32_t> prompt() const {
+    const Tokenizer& t = model_.tokenizer();
+    const std::string bos = spelling(t.bos());
+    const std::string text = template_->render(
+        messages_.dump(), {.bos_token = bos, .eos_token = spelling(t.eos())});
+    // Most templates spell the token that begins a text.
+    return t.encode(text, {.add_special = bos.empty() || !text.starts_with(bos)});
+  }
+  // A long conversation forgets its oldest exchange, not what the system said.
+  std::vector<int32_t> prompt_that_fits() {
+    std::vector<int32_t> tokens = prompt();
+    const size_t first = messages_[0]["role"] == "system" ? 1 : 0;
+    while (int64_t(tokens.size()) >= sequence_.context() && messages_.size() > first + 2) {
+      messages_.erase(first), messages_.erase(first);
+      tokens = prompt();
+    }
+    return tokens;
+  }
+  language::Answer write(const std::vector<int32_t>& prompt) {
+    const auto show = [&](std::string_view text) {
+      if (!o_.json) std::cout << shown(text) << std::flush;
+      return !os::interrupted();
+    };
+    return language::generate(sequence_, prompt, {o_.tokens, o_.sampling, o_.stop, show});
+  }
+
+  // The first token belongs to the prompt's time.
+  static double speed(const language::Answer& a) {
+    return a.tokens.size() < 2 ? 0 : per_second(a.tokens.size() - 1, a.seconds);
+  }
+  static void show_speed(const language::Answer& a) {
+    const Style style = Style::of_stderr();
+    std::cout << "\n" << std::flush;
+    std::cerr << fmt::format("{}{} tokens, {:.1f} a second; {} of the prompt, {:.1f} a second{}\n",
+                             style.dim, a.tokens.size(), speed(a), a.prompt_tokens,
+                             per_second(a.prompt_tokens, a.prompt_seconds), style.plain);
+  }
+  void print(const language::Answer& a) const {
+    print_json({{"event", "answer"},
+                {"device", device_},
+                {"model", o_.model},
+                {"text", a.text},
+                {"tokens", a.tokens},
+                {"finish", finish_name(a.finish)},
+                {"prompt_tokens", a.prompt_tokens},
+                {"prompt_tokens_per_second", per_second(a.prompt_tokens, a.prompt_seconds)},
+                {"tokens_per_second", speed(a)},
+                {"seconds_to_first_token", a.prompt_seconds},
+                {"kernels_compiled", engine::counters().kernels_compiled.load()}});
+  }
+
+  const Options& o_;
+  std::string device_;
+  language::Model model_;
+  language::Sequence sequence_;
+  std::optional<ChatTemplate> template_;
+  Json messages_;
+};
+
+void greet(const language::Description& d) {
+  const Style style = Style::of_stderr();
+  std::cerr << fmt::format("{}{} ({}, {:.0f} million parameters). /reset forgets, /exit ends.{}\n",
+                           style.dim, printable(d.name), d.architecture, double(d.parameters) / 1e6,
+                           style.plain);
 }
 
-int chat(const ChatOptions& o) {
+void converse(Conversation& conversation) {
+  greet(conversation.model().description());
+  std::string line;
+  while (!os::interrupted() && (std::cerr << "> " << std::flush, std::getline(std::cin, line))) {
+    if (line == "/exit") return;
+    if (line == "/reset") {
+      conversation.reset();
+    } else if (!line.empty()) {
+      conversation.ask(line);
+    }
+  }
+}
+
+int chat(const Options& o) {
   os::catch_interrupts();
-  const std::string device = engine::canonical_device(o.device);
-  const language::Model model = language::Model::open(o.model, {.device = device});
-  language::Sequence sequence(model, {.context = o.context});
-  const language::Answer a = answer(sequence, model.tokenizer().encode(o.prompt), o);
-  if (o.json) {
-    print_answer(a, o, device);
+  Conversation conversation(o);
+  if (o.prompt.empty()) {
+    converse(conversation);
   } else {
-    std::puts("");
+    conversation.ask(o.prompt);
   }
   return os::interrupted() ? kExitInterrupted : kExitOk;
 }
@@ -89,11 +195,15 @@ void add_sampling(CLI::App& c, language::Sampling& s) {
 }  // namespace
 
 void add_chat_command(CLI::App& app, Action& chosen) {
-  CLI::App* c = app.add_subcommand("chat", "Answers of a language model");
-  auto o = std::make_shared<ChatOptions>();
+  CLI::App* c = app.add_subcommand("chat", "A conversation with a language model");
+  auto o = std::make_shared<Options>();
   c->add_option("model", o->model, "A GGUF file")->required()->type_name("MODEL");
-  c->add_option("--prompt", o->prompt, "What is asked")->type_name("TEXT");
-  c->add_flag("--raw", o->raw, "The prompt is the text to go on with; no chat template is used");
+  c->add_option("--prompt", o->prompt, "One question; without it they are read line by line")
+      ->type_name("TEXT");
+  CLI::Option* system =
+      c->add_option("--system", o->system, "What the model is told first")->type_name("TEXT");
+  c->add_flag("--raw", o->raw, "A prompt is a text to go on with; no chat template is used")
+      ->excludes(system);
   add_setting(*c, "--tokens", o->tokens, "At most so many in an answer; -1: what the context holds",
               "N", CLI::Range(int64_t(-1), int64_t(1) << 30));
   add_setting(*c, "--context", o->context, "Tokens that fit; 0: the model's, at most 4096", "N",
@@ -103,7 +213,11 @@ void add_chat_command(CLI::App& app, Action& chosen) {
   add_sampling(*c, o->sampling);
   add_device_option(*c, o->device);
   c->add_flag("--json", o->json,
-              "A JSON object: text, token ids, tokens per second of prompt and answer");
+              "A JSON object for each answer: text, token ids, tokens per second");
+  c->footer(
+      "Examples:\n"
+      "  tuff chat SmolLM2-135M-Instruct.Q4_1.gguf\n"
+      "  tuff chat MODEL.gguf --prompt \"Why is the sky blue?\" --tokens 64 --temperature 0 --json");
   c->callback([o, &chosen] { chosen = [o] { return chat(*o); }; });
 }
 

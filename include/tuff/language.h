@@ -148,4 +148,25 @@ struct Answer {
 Answer generate(Sequence& sequence, std::span<const int32_t> prompt,
                 const GenerateOptions& options = {});
 
+/// How perplexity() reads a text.
+struct PerplexityOptions {
+  int64_t context = 512;  ///< tokens of a piece
+  /// Told of the pieces that are read, how many there are, and the perplexity so far; false ends it.
+  std::function<bool(int64_t, int64_t, double)> on_piece = {};
+};
+
+/// What perplexity() found.
+struct Perplexity {
+  double value = 0;    ///< exp of the mean loss
+  double error = 0;    ///< its standard error
+  int64_t tokens = 0;  ///< that were predicted
+};
+
+/// How surprised a model is by a text, as llama.cpp reckons it: the text in pieces, which know
+/// nothing of each other and begin with BOS if the vocabulary wants that; of each the second half
+/// is predicted. InvalidArgument for a text of fewer tokens than two pieces, a context below 8 or
+/// beyond the model's.
+Perplexity perplexity(const Model& model, std::span<const int32_t> tokens,
+                      const PerplexityOptions& options = {});
+
 }  // namespace tuff::language

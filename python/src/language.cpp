@@ -171,6 +171,20 @@ void bind_answers(py::module_& m) {
       "stop: texts that end the answer; on_text: told of each piece of text, False ends it.");
 }
 
+void bind_perplexity(py::module_& m) {
+  py::class_<language::Perplexity>(m, "Perplexity", "How surprised a model is by a text.")
+      .def_readonly("value", &language::Perplexity::value, "exp of the mean loss.")
+      .def_readonly("error", &language::Perplexity::error, "Its standard error.")
+      .def_readonly("tokens", &language::Perplexity::tokens, "That were predicted.");
+  m.def(
+      "perplexity",
+      [](const Model& model, const Tokens& tokens, int64_t context) {
+        return language::perplexity(model, tokens, {.context = context});
+      },
+      arg("model"), arg("tokens"), arg("context") = 512,
+      "Of a text in pieces, of each of which the second half is predicted.");
+}
+
 }  // namespace
 
 void bind_language(py::module_& parent) {
@@ -180,6 +194,7 @@ void bind_language(py::module_& parent) {
   bind_sequence(m);
   bind_sampling(m);
   bind_answers(m);
+  bind_perplexity(m);
 }
 
 }  // namespace tuff::python

@@ -36,6 +36,17 @@ std::vector<float> Model::State::rope_factors(int64_t positions) const {
 }
 
 Model Model::open(const std::string& path, const LoadOptions& options) {
+  try {
+    return Model(State::read(path, options));
+  } catch (const InvalidArgument& e) {
+    fail<InvalidArgument>("{}: {}", path, e.what());
+  } catch (const Unsupported& e) {
+    fail<Unsupported>("{}: {}", path, e.what());
+  }
+}
+
+std::shared_ptr<const Model::State> Model::State::read(const std::string& path,
+                                                       const LoadOptions& options) {
   const tuff::LoadOptions how{.device = options.device, .mmap = true};
   std::optional<TensorDict> file;
   std::optional<Tokenizer> tokenizer;
@@ -48,17 +59,17 @@ Model Model::open(const std::string& path, const LoadOptions& options) {
   } else {
     file = tuff::load(path, how);
     if (file->format() != "gguf")
-      fail<Unsupported>("{} is of the format {}: language models are GGUF files, or folders with "
-                        "config.json and safetensors", path, file->format());
+      fail<Unsupported>("a file of the format {}: language models are GGUF files, or folders with "
+                        "config.json and safetensors", file->format());
     config = config_of(file->metadata());
     tokenizer = Tokenizer::from_metadata(file->metadata());
     config.vocabulary = int64_t(tokenizer->size());
   }
   Description description = description_of(config, *file);
   Weights weights = weights_of(*file, config);
-  return Model(std::make_shared<State>(State{std::move(config), std::move(description),
-                                             std::move(*tokenizer), std::move(weights),
-                                             options.device}));
+  return std::make_shared<State>(State{std::move(config), std::move(description),
+                                       std::move(*tokenizer), std::move(weights),
+                                       options.device});
 }
 
 const Description& Model::description() const { return state_->description; }

@@ -12,6 +12,7 @@
 namespace tuff::language {
 
 struct Model::State {
+  static std::shared_ptr<const State> read(const std::string& path, const LoadOptions& options);
   Config config;
   Description description;
   Tokenizer tokenizer;

@@ -10,6 +10,7 @@
 
 #include "language/fixtures.h"
 #include "language/config.h"
+#include "language/hugging_face.h"
 
 namespace tuff::language {
 namespace {
@@ -64,6 +65,52 @@ INSTANTIATE_TEST_SUITE_P(, Architectures,
                          testing::Values("llama", "llama3", "llama_linear", "llama_yarn", "qwen2",
                                          "qwen3", "phi3", "gemma", "gemma2", "gemma3"),
                          [](const auto& info) { return std::string(info.param); });
+
+class Folders : public testing::TestWithParam<const char*> {};
+
+TEST_P(Folders, HaveTheLogitsOfTheGgufFile) {
+  const std::string folder = TUFF_SOURCE_DIR "/tests/data/language/";
+  const std::vector<int32_t> tokens = fixture_tokens();
+  const Tensor in = Tensor::from(tokens, {int64_t(tokens.size())});
+  const Model model = Model::open(folder + GetParam()), file = fixture_model(GetParam());
+  const std::vector<float> got = model(in).to_vector<float>(), want = file(in).to_vector<float>();
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < want.size(); i++) ASSERT_NEAR(got[i], want[i], 1e-5);
+  EXPECT_EQ(model.tokenizer().encode("abc"), (std::vector<int32_t>{0, 1, 2}));
+}
+
+INSTANTIATE_TEST_SUITE_P(, Folders, testing::Values("llama3", "phi3", "gemma3"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(Folder, NamesWhatItLacks) {
+  const auto error = [](const char* json) -> std::string {
+    try {
+      hugging_face_config(json);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(error("{"), "config.json is no JSON");
+  EXPECT_EQ(error("[]"), "config.json is no JSON object");
+  EXPECT_EQ(error(R"({"model_type": "mamba"})"),
+            "config.json: model_type 'mamba' is none of those that tuff runs: llama, mistral, "
+            "qwen2, qwen3, phi3, gemma, gemma2, gemma3_text");
+  EXPECT_EQ(error(R"({"model_type": "llama"})"), "config.json lacks num_hidden_layers");
+  EXPECT_EQ(error(R"({"model_type": "llama", "num_hidden_layers": "2"})"),
+            "config.json: num_hidden_layers is \"2\", no number");
+}
+
+TEST(Folder, ErrorsNameThePath) {
+  const std::string path = TUFF_SOURCE_DIR "/tests/data/ggml.gguf";
+  try {
+    Model::open(path);
+    FAIL();
+  } catch (const InvalidArgument& e) {
+    EXPECT_EQ(std::string(e.what()),
+              path + ": the file lacks general.architecture: no language model");
+  }
+}
 
 TEST(Config, NamesWhatItDoesNotKnow) {
   const auto error = [](Metadata metadata) -> std::string {

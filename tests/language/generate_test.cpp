@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "language/fixtures.h"
 
 namespace tuff::language {
@@ -111,6 +113,37 @@ TEST_F(Generate, RefusesPromptsThatDoNotFit) {
   EXPECT_EQ(error_of([&] { generate(sequence_, many); }),
             "the prompt's 65 tokens exceed the context of 64");
   EXPECT_THAT(error_of([&] { run({.stop = {""}}); }), HasSubstr("empty"));
+}
+
+TEST(Perplexity, IsOfTheSecondHalvesOfPieces) {
+  const Model model = fixture_model("qwen2");
+  std::vector<int32_t> tokens;
+  for (int i = 0; i < 37; i++) tokens.push_back((i * i + 3) % 48);
+  double sum = 0;
+  int count = 0;
+  for (size_t piece = 0; piece < 2; piece++) {
+    const std::vector<int32_t> ids(tokens.begin() + long(piece * 16),
+                                   tokens.begin() + long(piece * 16 + 16));
+    const std::vector<float> logits = model(Tensor::from(ids, {16})).to_vector<float>();
+    for (size_t i = 8; i < 15; i++, count++) {
+      double all = 0;
+      for (size_t t = 0; t < 48; t++) all += std::exp(double(logits[i * 48 + t]));
+      sum += std::log(all) - double(logits[i * 48 + size_t(ids[i + 1])]);
+    }
+  }
+  std::vector<int64_t> told;
+  const Perplexity p = perplexity(model, tokens, {.context = 16, .on_piece = [&](auto i, auto n, auto) {
+                                                    told.insert(told.end(), {i, n});
+                                                    return true;
+                                                  }});
+  EXPECT_NEAR(p.value, std::exp(sum / count), 1e-3 * p.value);
+  EXPECT_EQ(p.tokens, 14);
+  EXPECT_GT(p.error, 0);
+  EXPECT_THAT(told, testing::ElementsAre(1, 2, 2, 2));
+  EXPECT_EQ(error_of([&] { perplexity(model, std::span(tokens).first(31), {.context = 16}); }),
+            "a text of 31 tokens: two pieces of 16 at least were wanted");
+  EXPECT_EQ(error_of([&] { perplexity(model, tokens, {.context = 65}); }),
+            "a context of 65 tokens: 8 to 64 was wanted");
 }
 
 }  // namespace

@@ -1,0 +1,64 @@
+"""tuff.language: models, sequences, draws and answers, as Python has them. Usage: language_test.py SOURCE_FOLDER"""
+import pathlib
+import sys
+import unittest
+
+import tuff
+
+MODEL = pathlib.Path(sys.argv[1]) / "tests/data/language/qwen2.gguf"
+GREEDY = tuff.language.Sampling(temperature=0)
+
+
+class Language(unittest.TestCase):
+    def setUp(self):
+        self.model = tuff.language.Model.open(MODEL, device="CPU")
+
+    def test_description(self):
+        d = self.model.description()
+        self.assertEqual((d.name, d.architecture, d.layers, d.width, d.heads, d.kv_heads, d.vocabulary, d.context),
+                         ("qwen2", "qwen2", 2, 32, 4, 2, 48, 64))
+        self.assertGreater(d.parameters, 10_000)
+        self.assertGreater(d.weight_bytes, 2 * d.parameters)
+        self.assertEqual(self.model.device, "CPU")
+
+    def test_a_sequence_reads_what_the_model_computes(self):
+        s = tuff.language.Sequence(self.model, context=32, cache_dtype=tuff.float32)
+        got = s.read([3, 1, 4]).tolist()
+        want = self.model(tuff.tensor([3, 1, 4], device="CPU"))[2].tolist()
+        for a, b in zip(got, want):
+            self.assertAlmostEqual(a, b, places=4)
+        self.assertEqual((s.tokens(), s.context()), ([3, 1, 4], 32))
+        s.truncate(1)
+        self.assertEqual(s.tokens(), [3])
+        with self.assertRaisesRegex(tuff.InvalidArgument, "token 48 is none of the vocabulary's 48"):
+            s.read([48])
+
+    def test_answers(self):
+        s = tuff.language.Sequence(self.model)
+        pieces = []
+        a = tuff.language.generate(s, [5, 6], tokens=6, sampling=GREEDY, on_text=pieces.append)
+        self.assertEqual((len(a.tokens), a.finish, "".join(pieces)), (6, "length", a.text))
+        b = tuff.language.generate(s, [5, 6], tokens=6, sampling=GREEDY, on_text=lambda text: False)
+        self.assertEqual((b.tokens, b.finish, b.prompt_tokens), (a.tokens[:1], "cancelled", 1))
+        self.assertGreater(a.prompt_seconds, 0)
+
+        def broken(text):
+            raise ValueError("no")
+        with self.assertRaisesRegex(ValueError, "no"):
+            tuff.language.generate(s, [5, 6], tokens=6, on_text=broken)
+
+    def test_draws(self):
+        sampler = tuff.language.Sampler(tuff.language.Sampling(temperature=0, bias={2: 9.0}))
+        self.assertEqual(sampler.draw([1.0, 2.0, 0.0]), 2)
+        self.assertEqual(tuff.language.Sampling(top_k=3, seed=5).seed, 5)
+        with self.assertRaisesRegex(tuff.InvalidArgument, "top_p is 0"):
+            tuff.language.Sampler(tuff.language.Sampling(top_p=0))
+
+    def test_perplexity(self):
+        p = tuff.language.perplexity(self.model, list(range(40)), context=16)
+        self.assertEqual(p.tokens, 14)
+        self.assertGreater(p.value, 1)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
