@@ -161,6 +161,7 @@ int run_program(int argc, const char* const* argv) {
   add_inspect_command(app, chosen);
   add_convert_command(app, chosen);
   add_run_command(app, chosen);
+  add_tokenize_command(app, chosen);
   add_cache_command(app, chosen);
   add_docs_command(app, chosen);
   app.footer(

@@ -56,6 +56,7 @@ void add_tune_command(CLI::App& app, Action& chosen);
 void add_gpu_command(CLI::App& app, Action& chosen);
 void add_emu_command(CLI::App& app, Action& chosen);
 void add_inspect_command(CLI::App& app, Action& chosen);
+void add_tokenize_command(CLI::App& app, Action& chosen);
 void add_convert_command(CLI::App& app, Action& chosen);
 void add_run_command(CLI::App& app, Action& chosen);
 void add_docs_command(CLI::App& app, Action& chosen);

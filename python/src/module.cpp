@@ -98,6 +98,7 @@ PYBIND11_MODULE(_tuff, m) {
   bind_digits(m);
   bind_files(m);
   bind_onnx(m);
+  bind_text(m);
   bind_language(m);
   bind_devices(m);
   bind_determinism(m);

@@ -49,6 +49,7 @@ void bind_schedules(py::module_& m);
 void bind_digits(py::module_& m);
 void bind_files(py::module_& m);
 void bind_onnx(py::module_& m);
+void bind_text(py::module_& m);
 void bind_language(py::module_& m);
 // Last: calls of what is bound that fit no signature get a TypeError that names the argument.
 void explain_arguments(py::module_& m);

@@ -9,7 +9,7 @@ namespace {
 constexpr int kMaxDepth = 10;
 
 // What \w is to Oniguruma, by which the package tokenizers matches; PCRE2 leaves marks out.
-constexpr std::string_view kWord = "\\p{L}\\p{M}\\p{Nd}\\p{Pc}";
+constexpr std::string_view kWord = "\\p{L}\\p{M}\\p{N}\\p{Pc}";
 
 std::string with_word_classes(std::string_view pattern) {
   std::string out;
@@ -166,7 +166,7 @@ constexpr PieceRow kPreTokenizers[] = {
     {"Whitespace",
      [](const Json&, int) {
        // Letters as Rust's regex counts them.
-       const std::string word = std::string(kWord) + "\\p{Nl}\\x{200c}\\x{200d}";
+       const std::string word = "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{200c}\\x{200d}";
        return split(Regex("[" + word + "]+|[^" + word + "\\s]+"), SplitBehavior::Removed, true);
      }},
     {"WhitespaceSplit", [](const Json&, int) { return split(is_space, SplitBehavior::Removed); }}};

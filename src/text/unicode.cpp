@@ -134,7 +134,7 @@ bool is_numeric(uint32_t code) {
 bool is_word(uint32_t code) {
   const auto c = category(code);
   return between(c, UTF8PROC_CATEGORY_LU, UTF8PROC_CATEGORY_ME) || c == UTF8PROC_CATEGORY_ND ||
-         c == UTF8PROC_CATEGORY_NL || c == UTF8PROC_CATEGORY_PC;
+         c == UTF8PROC_CATEGORY_NL || c == UTF8PROC_CATEGORY_PC || code == 0x200c || code == 0x200d;
 }
 
 bool is_ideograph(uint32_t code) {

@@ -25,7 +25,7 @@ bool is_space(uint32_t code);        // White_Space
 bool is_control(uint32_t code);      // Cc, Cf, Cn, Co, Cs
 bool is_punctuation(uint32_t code);  // P*, and all of ASCII that is neither letter, digit nor space
 bool is_numeric(uint32_t code);      // N*
-bool is_word(uint32_t code);         // what \w matches: letters, marks, decimal digits, connectors
+bool is_word(uint32_t code);         // what \w matches: letters, marks, digits, connectors, joiners
 bool is_ideograph(uint32_t code);    // of CJK, as BERT counts them
 
 }  // namespace tuff::text
