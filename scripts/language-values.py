@@ -144,7 +144,7 @@ def write_folder(folder, model):
     (folder / "generation_config.json").unlink(missing_ok=True)
     characters = [chr(97 + i % 26) * (1 + i // 26) for i in range(SHAPE["vocab_size"])]
     tokenizer = {"version": "1.0", "added_tokens": [], "normalizer": None, "pre_tokenizer": None,
-                 "post_processor": None, "decoder": None,
+                 "post_processor": None, "decoder": {"type": "Fuse"},
                  "model": {"type": "BPE", "vocab": {c: i for i, c in enumerate(characters)}, "merges": [["a", "a"]]}}
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer) + "\n")
 

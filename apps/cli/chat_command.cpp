@@ -197,7 +197,7 @@ void add_sampling(CLI::App& c, language::Sampling& s) {
 void add_chat_command(CLI::App& app, Action& chosen) {
   CLI::App* c = app.add_subcommand("chat", "A conversation with a language model");
   auto o = std::make_shared<Options>();
-  c->add_option("model", o->model, "A GGUF file")->required()->type_name("MODEL");
+  c->add_option("model", o->model, "A GGUF file, or a folder of Hugging Face's")->required()->type_name("MODEL");
   c->add_option("--prompt", o->prompt, "One question; without it they are read line by line")
       ->type_name("TEXT");
   CLI::Option* system =

@@ -64,7 +64,7 @@ void add_perplexity_command(CLI::App& app, Action& chosen) {
               CLI::NonNegativeNumber);
   add_device_option(*c, o->device);
   c->add_flag("--json", o->json, "One JSON object at the end");
-  c->footer("Example:\n  tuff perplexity SmolLM2-135M-Instruct.Q4_1.gguf --text README.md");
+  c->footer("Examples:\n  tuff perplexity SmolLM2-135M-Instruct.Q4_1.gguf --text README.md");
   c->callback([o, &chosen] { chosen = [o] { return perplexity(*o); }; });
 }
 

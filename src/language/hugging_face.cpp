@@ -1,5 +1,6 @@
 #include "language/hugging_face.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>

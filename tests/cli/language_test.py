@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""`tuff chat` and `tuff perplexity` from outside, with small random models.
+
+Usage: language_test.py TUFF
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+MODELS = pathlib.Path(__file__).resolve().parent.parent / "data/language"
+MODEL = MODELS / "qwen2.gguf"
+GREEDY = ["--temperature", "0", "--device", "CPU"]
+
+
+class Language(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith("TUFF_")}
+
+    def tuff(self, code, *arguments, lines=""):
+        run = subprocess.run([TUFF, *map(str, arguments)], capture_output=True, cwd=self.folder, timeout=60, check=False,
+                             env=self.env, input=lines, encoding="utf-8")
+        self.assertEqual(run.returncode, code, (arguments, run.stdout, run.stderr))
+        return run
+
+    def answer(self, *arguments):
+        return json.loads(self.tuff(0, "chat", *arguments, *GREEDY, "--json").stdout)
+
+    def with_template(self):
+        """A folder whose template has the letters of all messages, one turn behind the other."""
+        model = self.folder / "model"
+        shutil.copytree(MODELS / "llama3", model)
+        (model / "chat_template.jinja").write_text("{% for m in messages %}{{ m.content }}{% endfor %}")
+        return model
+
+    def test_a_text_goes_on(self):
+        a = self.answer(MODEL, "--raw", "--prompt", "abc", "--tokens", 6)
+        self.assertEqual((len(a["tokens"]), a["finish"], a["prompt_tokens"]), (6, "length", 3))
+        self.assertGreater(a["seconds_to_first_token"], 0)
+        plain = self.tuff(0, "chat", MODEL, "--raw", "--prompt", "abc", "--tokens", 6, *GREEDY)
+        self.assertEqual(plain.stdout, a["text"] + "\n")
+        self.assertIn("a second", plain.stderr)
+        stopped = self.answer(MODEL, "--raw", "--prompt", "abc", "--tokens", 6, "--stop", a["text"][2])
+        self.assertEqual(stopped["finish"], "stop")
+        self.assertNotIn(a["text"][2], stopped["text"])
+
+    def test_draws_follow_the_seed(self):
+        def text(seed):
+            return self.tuff(0, "chat", MODEL, "--raw", "--prompt", "abc", "--tokens", 12, "--seed", seed,
+                             "--device", "CPU").stdout
+        self.assertEqual(text(3), text(3))
+        self.assertNotEqual(text(3), text(4))
+
+    def test_a_conversation_is_read_on(self):
+        model = self.with_template()
+        run = self.tuff(0, "chat", model, "--tokens", 4, *GREEDY, "--json", lines="abc\nde\n\n/reset\nabc\n/exit\nabc\n")
+        first, second, again = (json.loads(line) for line in run.stdout.splitlines())
+        self.assertEqual(first["prompt_tokens"], 3)
+        self.assertEqual(again["tokens"], first["tokens"], "/reset forgets")
+        one = self.answer(model, "--prompt", "abc" + first["text"] + "de", "--tokens", 4)
+        self.assertEqual(second["tokens"], one["tokens"], "the prompt is the whole conversation")
+        system = self.answer(model, "--system", "zz", "--prompt", "abc", "--tokens", 4)
+        self.assertEqual(system["tokens"], self.answer(model, "--prompt", "zzabc", "--tokens", 4)["tokens"])
+
+    def test_a_long_conversation_forgets_its_beginning(self):
+        run = self.tuff(0, "chat", self.with_template(), "--tokens", 4, "--context", 16, *GREEDY, "--json",
+                        lines="abcdef\n" * 5)
+        self.assertEqual(len(run.stdout.splitlines()), 5)
+
+    def test_perplexity(self):
+        text = self.folder / "text"
+        text.write_text("thequickbrownfoxjumpsoverthelazydog" * 3)
+        p = json.loads(self.tuff(0, "perplexity", MODEL, "--text", text, "--context", 16, "--device", "CPU",
+                                 "--json").stdout)
+        self.assertGreater(p["perplexity"], 1)
+        self.assertEqual(p["tokens"] % 7, 0)
+        plain = self.tuff(0, "perplexity", MODEL, "--text", text, "--context", 16, "--pieces", 2, "--device", "CPU")
+        self.assertRegex(plain.stdout, r"^perplexity [0-9.]+ \+- [0-9.]+, of 14 tokens\n$")
+
+    def test_errors_name_the_value(self):
+        def error(code, *arguments):
+            run = self.tuff(code, *arguments)
+            self.assertEqual(run.stdout, "")
+            return run.stderr
+        (self.folder / "text").write_text("abc")
+        damaged = self.folder / "damaged.gguf"
+        damaged.write_bytes(MODEL.read_bytes()[:20000])
+        self.assertIn("no chat template: --raw", error(1, "chat", MODEL, "--prompt", "a", *GREEDY))
+        self.assertIn("No such file", error(1, "chat", "missing.gguf"))
+        self.assertIn("damaged.gguf", error(1, "chat", damaged))
+        self.assertIn("general.architecture", error(1, "chat", MODELS.parent / "ggml.gguf"))
+        self.assertIn("trained for 1 to 64", error(1, "chat", MODEL, "--raw", "--context", 65, "--prompt", "a", *GREEDY))
+        self.assertIn("exceed the context of 8",
+                      error(1, "chat", MODEL, "--raw", "--context", 8, "--prompt", "abcdefghijk", *GREEDY))
+        self.assertIn("3 tokens: two pieces of 32", error(1, "perplexity", MODEL, "--text", "text", "--context", 32))
+        self.assertIn("--temperature", error(2, "chat", MODEL, "--temperature", "hot"))
+
+
+if __name__ == "__main__":
+    TUFF = sys.argv[1]
+    unittest.main(argv=sys.argv[:1])
