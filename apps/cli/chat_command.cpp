@@ -197,7 +197,9 @@ void add_sampling(CLI::App& c, language::Sampling& s) {
 void add_chat_command(CLI::App& app, Action& chosen) {
   CLI::App* c = app.add_subcommand("chat", "A conversation with a language model");
   auto o = std::make_shared<Options>();
-  c->add_option("model", o->model, "A GGUF file, or a folder of Hugging Face's")->required()->type_name("MODEL");
+  c->add_option("model", o->model, "A GGUF file, or a folder of Hugging Face's")
+      ->required()
+      ->type_name("MODEL");
   c->add_option("--prompt", o->prompt, "One question; without it they are read line by line")
       ->type_name("TEXT");
   CLI::Option* system =
@@ -217,7 +219,7 @@ void add_chat_command(CLI::App& app, Action& chosen) {
   c->footer(
       "Examples:\n"
       "  tuff chat SmolLM2-135M-Instruct.Q4_1.gguf\n"
-      "  tuff chat MODEL.gguf --prompt \"Why is the sky blue?\" --tokens 64 --temperature 0 --json");
+      "  tuff chat MODEL.gguf --prompt \"Why is the sky blue?\" --temperature 0 --json");
   c->callback([o, &chosen] { chosen = [o] { return chat(*o); }; });
 }
 

@@ -36,8 +36,9 @@ struct LoadOptions {
 class Model {
  public:
   /// A GGUF file, or a folder as Hugging Face has them: config.json, tokenizer.json, and
-  /// model.safetensors or the index of several. IoError naming what is missing or damaged; Unsupported naming an architecture,
-  /// a feature or a type that tuff does not know, and those it does.
+  /// model.safetensors or the index of several. IoError naming what is missing or damaged;
+  /// Unsupported naming an architecture, a feature or a type that tuff does not know, and those
+  /// it does.
   static Model open(const std::string& path, const LoadOptions& options = {});
   const Description& description() const;
   const Tokenizer& tokenizer() const;
@@ -151,7 +152,8 @@ Answer generate(Sequence& sequence, std::span<const int32_t> prompt,
 /// How perplexity() reads a text.
 struct PerplexityOptions {
   int64_t context = 512;  ///< tokens of a piece
-  /// Told of the pieces that are read, how many there are, and the perplexity so far; false ends it.
+  /// Told of the pieces that are read, how many there are, and the perplexity so far; false ends
+  /// it.
   std::function<bool(int64_t, int64_t, double)> on_piece = {};
 };
 

@@ -1,5 +1,5 @@
-// The layers of a decoder-only transformer as a graph of tensors. Called by Model and Sequence. Must
-// never know files, texts or who captures it.
+// The layers of a decoder-only transformer as a graph of tensors. Called by Model and Sequence.
+// Must never know files, texts or who captures it.
 #pragma once
 
 #include <vector>

@@ -156,7 +156,8 @@ Config config_from(const Json& json) {
   c.norm_epsilon = fields.number("rms_norm_eps", 1e-6);
   c.score_cap = fields.number("attn_logit_softcapping", 0);
   c.logit_cap = fields.number("final_logit_softcapping", 0);
-  const bool windows = fields.flag("use_sliding_window", !fields.text("model_type").starts_with("q"));
+  const bool usual = !fields.text("model_type").starts_with("qwen");
+  const bool windows = fields.flag("use_sliding_window", usual);
   c.window = windows ? fields.count("sliding_window", 0) : 0;
   const Json rope_json = rope_of(json);
   const Fields rope(rope_json, "config.json: rope");

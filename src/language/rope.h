@@ -1,5 +1,5 @@
-// Rotary position embedding (Su et al., 2021): tables of cosines and sines, and their use. Called by
-// the decoder. Knows no layers.
+// Rotary position embedding (Su et al., 2021): tables of cosines and sines, and their use. Called
+// by the decoder. Knows no layers.
 #pragma once
 
 #include "language/config.h"

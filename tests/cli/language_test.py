@@ -25,8 +25,8 @@ class Language(unittest.TestCase):
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("TUFF_")}
 
     def tuff(self, code, *arguments, lines=""):
-        run = subprocess.run([TUFF, *map(str, arguments)], capture_output=True, cwd=self.folder, timeout=60, check=False,
-                             env=self.env, input=lines, encoding="utf-8")
+        run = subprocess.run([TUFF, *map(str, arguments)], capture_output=True, cwd=self.folder, timeout=60,
+                             check=False, env=self.env, input=lines, encoding="utf-8")
         self.assertEqual(run.returncode, code, (arguments, run.stdout, run.stderr))
         return run
 
@@ -60,7 +60,8 @@ class Language(unittest.TestCase):
 
     def test_a_conversation_is_read_on(self):
         model = self.with_template()
-        run = self.tuff(0, "chat", model, "--tokens", 4, *GREEDY, "--json", lines="abc\nde\n\n/reset\nabc\n/exit\nabc\n")
+        run = self.tuff(0, "chat", model, "--tokens", 4, *GREEDY, "--json",
+                        lines="abc\nde\n\n/reset\nabc\n/exit\nabc\n")
         first, second, again = (json.loads(line) for line in run.stdout.splitlines())
         self.assertEqual(first["prompt_tokens"], 3)
         self.assertEqual(again["tokens"], first["tokens"], "/reset forgets")
@@ -96,7 +97,8 @@ class Language(unittest.TestCase):
         self.assertIn("No such file", error(1, "chat", "missing.gguf"))
         self.assertIn("damaged.gguf", error(1, "chat", damaged))
         self.assertIn("general.architecture", error(1, "chat", MODELS.parent / "ggml.gguf"))
-        self.assertIn("trained for 1 to 64", error(1, "chat", MODEL, "--raw", "--context", 65, "--prompt", "a", *GREEDY))
+        self.assertIn("trained for 1 to 64",
+                      error(1, "chat", MODEL, "--raw", "--context", 65, "--prompt", "a", *GREEDY))
         self.assertIn("exceed the context of 8",
                       error(1, "chat", MODEL, "--raw", "--context", 8, "--prompt", "abcdefghijk", *GREEDY))
         self.assertIn("3 tokens: two pieces of 32", error(1, "perplexity", MODEL, "--text", "text", "--context", 32))

@@ -125,8 +125,8 @@ TEST(Config, NamesWhatItDoesNotKnow) {
   const auto number = [](uint64_t n) { return MetadataValue{n}; };
   EXPECT_EQ(error({}), "the file lacks general.architecture: no language model");
   EXPECT_EQ(error({{"general.architecture", text("mamba")}}),
-            "the model's architecture 'mamba' is none of those that tuff runs: llama, qwen2, qwen3, "
-            "phi3, gemma, gemma2, gemma3");
+            "the model's architecture 'mamba' is none of those that tuff runs: llama, qwen2, "
+            "qwen3, phi3, gemma, gemma2, gemma3");
   Metadata m{{"general.architecture", text("llama")}};
   EXPECT_EQ(error(m), "the file lacks llama.block_count");
   m.push_back({"llama.block_count", text("two")});

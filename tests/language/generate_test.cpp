@@ -132,10 +132,11 @@ TEST(Perplexity, IsOfTheSecondHalvesOfPieces) {
     }
   }
   std::vector<int64_t> told;
-  const Perplexity p = perplexity(model, tokens, {.context = 16, .on_piece = [&](auto i, auto n, auto) {
-                                                    told.insert(told.end(), {i, n});
-                                                    return true;
-                                                  }});
+  const auto on_piece = [&](int64_t i, int64_t n, double) {
+    told.insert(told.end(), {i, n});
+    return true;
+  };
+  const Perplexity p = perplexity(model, tokens, {.context = 16, .on_piece = on_piece});
   EXPECT_NEAR(p.value, std::exp(sum / count), 1e-3 * p.value);
   EXPECT_EQ(p.tokens, 14);
   EXPECT_GT(p.error, 0);
