@@ -1,0 +1,45 @@
+// libFuzzer's entry point of the room text: the first byte says what the others are. Whatever they
+// are, there is a tokenizer or a prompt, or one of tuff's errors.
+#include <tuff/chat_template.h>
+#include <tuff/error.h>
+#include <tuff/tokenizer.h>
+
+#include "io/formats/gguf.h"
+#include "io/formats/read_all.h"
+
+using namespace tuff;
+
+namespace {
+
+constexpr const char* kTexts[] = {"The quick 12 fox<s> isn't\n\n \xc3\xbc", "\xff\xf0\x9f \xe6\x95\x8f",
+                                  "   [MASK] "};
+constexpr const char* kMessages =
+    R"([{"role": "user", "content": "a <b> 'c'"}, {"role": "assistant", "content": null, "n": [1.5, true]}])";
+
+void use(const Tokenizer& tokenizer) {
+  for (const char* text : kTexts) {
+    TextStream stream(tokenizer);
+    const std::vector<int32_t> ids = tokenizer.encode(text);
+    tokenizer.decode(ids);
+    for (const int32_t id : ids) stream.push(id);
+    stream.finish();
+  }
+}
+
+void read(char kind, std::span<const uint8_t> data) {
+  const std::string_view text(reinterpret_cast<const char*>(data.data()), data.size());
+  if (kind == 'J') use(Tokenizer::from_json(text));
+  if (kind == 'G')
+    use(Tokenizer::from_metadata(io::read_gguf(io::MemoryBytes("damaged", data)).metadata));
+  if (kind == 'C') ChatTemplate(text).render(kMessages, {.tools = "[1]", .now = 0});
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  try {
+    if (size > 0) read(char(data[0]), {data + 1, size - 1});
+  } catch (const Error&) {  // what damaged inputs are answered with; all else is a finding
+  }
+  return 0;
+}
