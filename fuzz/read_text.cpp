@@ -4,10 +4,19 @@
 #include <tuff/error.h>
 #include <tuff/tokenizer.h>
 
+#include "base/check.h"
+#include "base/os_data_file.h"
 #include "io/formats/gguf.h"
 #include "io/formats/read_all.h"
 
 using namespace tuff;
+
+// Tokenizer::open() alone opens files, and is not called here.
+namespace tuff::os {
+DataFile::DataFile(const std::string& path, Mode) : path_(path) { fail<IoError>("{}", path); }
+DataFile::~DataFile() = default;
+void DataFile::read_at(uint64_t, std::span<uint8_t>) const {}
+}  // namespace tuff::os
 
 namespace {
 

@@ -1,5 +1,6 @@
 #include "text/jinja/evaluator.h"
 
+#include <algorithm>
 #include <deque>
 #include <unordered_map>
 
