@@ -9,6 +9,7 @@ One model for each architecture that src/language/config.cpp has, and for what f
 """
 import argparse
 import json
+import math
 import pathlib
 
 import gguf
@@ -39,6 +40,10 @@ MODELS = {
                      {"rope_parameters": rope(rope_type="linear", factor=2.0)}),
     "qwen2": ("qwen2", T.Qwen2Config, T.Qwen2ForCausalLM, {"rope_parameters": rope(1e6)}),
     "qwen3": ("qwen3", T.Qwen3Config, T.Qwen3ForCausalLM, {"head_dim": 12}),
+    "phi3_longrope": ("phi3", T.Phi3Config, T.Phi3ForCausalLM,
+                      {"original_max_position_embeddings": 16,
+                       "rope_parameters": rope(rope_type="longrope", short_factor=[1.0, 1.1, 1.3, 1.6],
+                                               long_factor=[2.0, 2.5, 3.0, 4.0])}),
     "phi3": ("phi3", T.Phi3Config, T.Phi3ForCausalLM, {"sliding_window": 5, "hidden_size": 32}),
     "gemma": ("gemma", T.GemmaConfig, T.GemmaForCausalLM, {"head_dim": 12}),
     "gemma2": ("gemma2", T.Gemma2Config, T.Gemma2ForCausalLM,
@@ -48,7 +53,7 @@ MODELS = {
                {"head_dim": 12, "query_pre_attn_scalar": 12, "sliding_window": 5, "num_hidden_layers": 6,
                 "sliding_window_pattern": 6}),
 }
-FOLDERS = ["llama3", "phi3", "gemma3"]  # written as Hugging Face's folders, too
+FOLDERS = ["llama3", "phi3", "phi3_longrope", "gemma3"]  # written as Hugging Face's folders, too
 NAMES = [("model.embed_tokens", "token_embd"), ("model.norm", "output_norm"), ("lm_head", "output"),
          ("model.layers.", "blk."), ("self_attn.q_proj", "attn_q"), ("self_attn.k_proj", "attn_k"),
          ("self_attn.v_proj", "attn_v"), ("self_attn.o_proj", "attn_output"), ("self_attn.qkv_proj", "attn_qkv"),
@@ -86,6 +91,10 @@ def tensors_of(name, architecture, model, config):
         if architecture.startswith("gemma") and "norm" in key:
             value = value + 1
         yield gguf_name(key, names), value
+    if name == "phi3_longrope":
+        for kind in ("short", "long"):
+            factors = config.rope_parameters[f"{kind}_factor"]
+            yield f"rope_factors_{kind}.weight", numpy.array(factors, numpy.float32)
     if name == "llama3":
         yield "rope_freqs.weight", llama3_factors(config)
 
@@ -117,6 +126,11 @@ def write(path, name, architecture, model, config):
     if p["rope_type"] in ("yarn", "linear"):
         w.add_rope_scaling_type(gguf.RopeScalingType(p["rope_type"]))
         w.add_rope_scaling_factor(p["factor"])
+    if p["rope_type"] == "longrope":
+        original = config.original_max_position_embeddings
+        w.add_rope_scaling_orig_ctx_len(original)
+        longer = config.max_position_embeddings / original
+        w.add_rope_scaling_attn_factors(math.sqrt(1 + math.log(longer) / math.log(original)))
     if p["rope_type"] == "yarn":
         w.add_rope_scaling_orig_ctx_len(p["original_max_position_embeddings"])
     if getattr(config, "sliding_window", None) and architecture != "qwen2" and architecture != "qwen3":

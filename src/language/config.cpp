@@ -75,10 +75,12 @@ RopeScaling scaling_of(const Keys& keys) {
   const std::string kind = keys.text("rope.scaling.type");
   s.factor = keys.number("rope.scaling.factor", keys.number("rope.scale_linear", 1));
   if (!(s.factor > 0)) fail<InvalidArgument>("rope.scaling.factor is {}", s.factor);
+  s.original_context = double(keys.count("rope.scaling.original_context_length", 0));
+  s.attention_factor = keys.number("rope.scaling.attn_factor", 1);
   if (kind == "yarn") {
     s.kind = RopeScaling::Kind::Yarn;
-    s.original_context = double(keys.count("rope.scaling.original_context_length"));
-    s.attention_factor = keys.number("rope.scaling.attn_factor", 1);
+    if (s.original_context == 0)
+      fail<InvalidArgument>("the file lacks rope.scaling.original_context_length");
     s.beta_fast = keys.number("rope.scaling.yarn_beta_fast", 32);
     s.beta_slow = keys.number("rope.scaling.yarn_beta_slow", 1);
   } else if (kind == "linear" || (kind.empty() && s.factor != 1)) {

@@ -66,8 +66,8 @@ class Writer {
       const int32_t token = sampler_.draw(logits, sequence_.tokens());
       if (answer_.tokens.empty()) first_ns = os::monotonic_ns();
       finish = write(token);
-      // The last one is read too: a conversation goes on behind it.
-      if (!finish) logits = sequence_.read({&token, 1});
+      const bool goes_on = !finish && int64_t(answer_.tokens.size()) < most;
+      if (goes_on) logits = sequence_.read({&token, 1});
     }
     if (!finish || *finish == Finish::End) say(stops_.push(stream_.finish()) + stops_.finish());
     answer_.finish = finish.value_or(Finish::Length);

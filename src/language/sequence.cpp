@@ -16,7 +16,9 @@ constexpr int64_t kUsualContext = 4096;
 
 struct Sequence::State {
   State(Model m, const SequenceOptions& options);
-  // Reads what was seen from position `first` to `end`.
+  // Reads what was seen, of which the first `known` tokens have been read.
+  void read_from(size_t known);
+  // The same from position `first` to `end`, in one call.
   void run(size_t graph, size_t first, size_t end);
   // Which of kRows reads the next piece of so many tokens.
   static size_t graph_for(int64_t tokens);
@@ -105,21 +107,30 @@ std::span<const float> Sequence::read(std::span<const int32_t> tokens) {
   if (s.seen.size() + tokens.size() > size_t(s.context))
     fail<InvalidArgument>("{} tokens behind {} exceed the context of {}", tokens.size(),
                           s.seen.size(), s.context);
-  size_t known = s.seen.size();
+  const size_t known = s.seen.size();
   s.seen.insert(s.seen.end(), tokens.begin(), tokens.end());
-  // A piece is padded by tokens that no position before them sees: their keys and values are
-  // overwritten when others take their places. Where the context has no room for them, the piece
-  // begins with tokens that are known.
-  while (known < s.seen.size()) {
-    size_t graph = State::graph_for(int64_t(s.seen.size() - known));
-    while (kRows[graph] > s.context) graph--;
-    const size_t rows = size_t(kRows[graph]);
-    const size_t first = std::min(known, size_t(s.context) - rows);
-    const size_t end = std::min(first + rows, s.seen.size());
-    s.run(graph, first, end);
-    known = end;
+  try {
+    s.read_from(known);
+  } catch (...) {
+    s.seen.resize(known);  // what could not be read is not part of the text
+    throw;
   }
   return s.logits;
+}
+
+// A piece is padded by tokens that no position before them sees: their keys and values are
+// overwritten when others take their places. Where the context has no room for them, the piece
+// begins with tokens that are known.
+void Sequence::State::read_from(size_t known) {
+  while (known < seen.size()) {
+    size_t graph = graph_for(int64_t(seen.size() - known));
+    while (kRows[graph] > context) graph--;
+    const size_t rows = size_t(kRows[graph]);
+    const size_t first = std::min(known, size_t(context) - rows);
+    const size_t end = std::min(first + rows, seen.size());
+    run(graph, first, end);
+    known = end;
+  }
 }
 
 std::span<const int32_t> Sequence::tokens() const { return state_->seen; }

@@ -66,6 +66,28 @@ INSTANTIATE_TEST_SUITE_P(, Architectures,
                                          "qwen3", "phi3", "gemma", "gemma2", "gemma3"),
                          [](const auto& info) { return std::string(info.param); });
 
+// The factors of short texts; those of long ones are taken where the context is longer than the
+// original one, whatever the text.
+TEST(LongRope, OfAShortText) {
+  const std::vector<int32_t> tokens = fixture_tokens();
+  const Model model = fixture_model("phi3_longrope");
+  const auto want = fixture_logits("phi3_longrope");
+  const std::vector<float> got =
+      model(Tensor::from(tokens, {int64_t(tokens.size())})).to_vector<float>();
+  for (size_t i = 0; i < got.size(); i++)
+    ASSERT_NEAR(got[i], want[i / want[0].size()][i % want[0].size()], kWithin);
+  const auto worst = [&](int64_t context) {
+    Sequence sequence(model, {.context = context, .cache_dtype = DType::F32});
+    const std::span<const float> logits = sequence.read(tokens);
+    double out = 0;
+    for (size_t i = 0; i < logits.size(); i++)
+      out = std::max(out, double(std::abs(logits[i] - want.back()[i])));
+    return out;
+  };
+  EXPECT_LT(worst(16), kWithin);
+  EXPECT_GT(worst(64), 0.01);
+}
+
 class Folders : public testing::TestWithParam<const char*> {};
 
 TEST_P(Folders, HaveTheLogitsOfTheGgufFile) {
@@ -79,7 +101,8 @@ TEST_P(Folders, HaveTheLogitsOfTheGgufFile) {
   EXPECT_EQ(model.tokenizer().encode("abc"), (std::vector<int32_t>{0, 1, 2}));
 }
 
-INSTANTIATE_TEST_SUITE_P(, Folders, testing::Values("llama3", "phi3", "gemma3"),
+INSTANTIATE_TEST_SUITE_P(, Folders,
+                         testing::Values("llama3", "phi3", "phi3_longrope", "gemma3"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(Folder, NamesWhatItLacks) {
