@@ -44,15 +44,12 @@ Sequence::State::State(Model m, const SequenceOptions& options)
                           options.context, config.context);
   device = weights.embedding.device();
   rope = rope_tables(config, context, model.state_->rope_factors(context), device);
-  const auto zeros = [&](int64_t size) {
-    return Tensor::zeros({config.kv_heads, context, size}, {options.cache_dtype, device});
+  // Memory of its own each, which equal zeros would share until they are written.
+  const auto empty = [&](int64_t size) {
+    return Tensor::empty({config.kv_heads, context, size}, {options.cache_dtype, device});
   };
-  std::vector<Tensor> all;
-  for (int64_t i = 0; i < config.layers; i++) {
-    cache.push_back({zeros(config.key_size), zeros(config.value_size)});
-    all.insert(all.end(), {cache.back().keys, cache.back().values});
-  }
-  Tensor::realize(all);
+  for (int64_t i = 0; i < config.layers; i++)
+    cache.push_back({empty(config.key_size), empty(config.value_size)});
   logits.resize(size_t(config.vocabulary));
   for (const int64_t rows : kRows) {
     if (rows > context) break;
