@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 
@@ -29,7 +30,11 @@ Sampler::Sampler(const Sampling& options) : options_(options) {
   require(o.min_p >= 0 && o.min_p <= 1, "min_p", o.min_p, "a number from 0 to 1");
   require(o.repeat_penalty > 0, "repeat_penalty", o.repeat_penalty, "a number above 0");
   require(o.penalty_tokens >= -1, "penalty_tokens", o.penalty_tokens, "a number from -1 on");
-  for (const auto& [token, bias] : o.bias) require(!std::isnan(bias), "bias", bias, "a number");
+  require(std::isfinite(o.presence_penalty), "presence_penalty", o.presence_penalty, "a number");
+  require(std::isfinite(o.frequency_penalty), "frequency_penalty", o.frequency_penalty, "a number");
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const auto& [token, bias] : o.bias)
+    require(bias < kInfinity, "bias", bias, "a number, or -infinity");
 }
 
 void Sampler::penalize(std::span<const int32_t> seen) {
@@ -74,7 +79,8 @@ void Sampler::cut() {
 int32_t Sampler::draw(std::span<const float> logits, std::span<const int32_t> seen) {
   candidates_.clear();
   for (const float l : logits) {
-    if (std::isnan(l)) fail<InvalidArgument>("the logit of token {} is nan", candidates_.size());
+    if (!(l < std::numeric_limits<float>::infinity()))
+      fail<InvalidArgument>("the logit of token {} is {}", candidates_.size(), l);
     candidates_.push_back({int32_t(candidates_.size()), double(l)});
   }
   if (candidates_.empty()) fail<InvalidArgument>("there are no logits to draw from");
@@ -85,9 +91,11 @@ int32_t Sampler::draw(std::span<const float> logits, std::span<const int32_t> se
     candidates_[size_t(token)].logit += bias;
   }
   SplitMix64 random(options_.seed + drawn_++ * kNext);
-  if (options_.temperature == 0)
-    return std::ranges::max_element(candidates_, {}, &Candidate::logit)->token;
-  for (Candidate& c : candidates_) c.logit /= options_.temperature;
+  const Candidate best = *std::ranges::max_element(candidates_, {}, &Candidate::logit);
+  if (!std::isfinite(best.logit)) fail<InvalidArgument>("no token has a logit above -infinity");
+  if (options_.temperature == 0) return best.token;
+  // Beside the best one, so that no temperature makes an infinity of it.
+  for (Candidate& c : candidates_) c.logit = (c.logit - best.logit) / options_.temperature;
   cut();
   const double top = candidates_[0].logit;
   double sum = 0;

@@ -62,6 +62,8 @@ TEST(Sampler, CutsWhatIsUnlikely) {
   EXPECT_THAT(drawn(o), ElementsAre(0, 1, 2));
   o = kPlain, o.temperature = 0;
   EXPECT_THAT(drawn(o), ElementsAre(0));
+  o = kPlain, o.temperature = 1e-310;
+  EXPECT_THAT(drawn(o), ElementsAre(0));
   o = kPlain, o.temperature = 0.05;
   EXPECT_THAT(drawn(o), ElementsAre(0));
 }
@@ -99,7 +101,11 @@ TEST(Sampler, RefusesWhatMakesNoSense) {
   EXPECT_EQ(error({.min_p = 2}), "min_p is 2: a number from 0 to 1 was wanted");
   EXPECT_EQ(error({.repeat_penalty = 0}), "repeat_penalty is 0: a number above 0 was wanted");
   EXPECT_EQ(error({.bias = {{4, 1.0}}}), "bias of token 4: there are 4");
+  EXPECT_EQ(error({.presence_penalty = NAN}), "presence_penalty is nan: a number was wanted");
+  EXPECT_EQ(error({.bias = {{0, INFINITY}}}), "bias is inf: a number, or -infinity was wanted");
   EXPECT_THROW(Sampler({}).draw(std::vector<float>{0, NAN}, {}), InvalidArgument);
+  EXPECT_THROW(Sampler({}).draw(std::vector<float>{0, INFINITY}, {}), InvalidArgument);
+  EXPECT_THROW(Sampler({}).draw(std::vector<float>{-INFINITY, -INFINITY}, {}), InvalidArgument);
 }
 
 }  // namespace
