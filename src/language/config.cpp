@@ -141,6 +141,7 @@ Config config_of(const Metadata& metadata) {
   c.context = keys.count("context_length");
   c.norm_epsilon = keys.number("attention.layer_norm_rms_epsilon", 1e-5);
   c.rope_base = keys.number("rope.freq_base", 10000);
+  c.window_rope_base = keys.number("rope.freq_base_swa", c.architecture.window_rope_base);
   c.score_cap = keys.number("attn_logit_softcapping", 0);
   c.logit_cap = keys.number("final_logit_softcapping", 0);
   c.window = keys.count("attention.sliding_window", 0);

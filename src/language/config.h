@@ -23,7 +23,7 @@ struct Architecture {
   bool scales_embedding;  // by the root of the width
   // Every so many layers one sees all positions, the others a window; 0: as the file says, all.
   int64_t window_period;
-  double window_rope_base;  // of layers with a window; 0: as the others
+  double window_rope_base;  // of layers with a window, if no file says it; 0: as the others
 };
 
 struct RopeScaling {
@@ -40,6 +40,7 @@ struct Config {
   int64_t key_size = 0, value_size = 0;  // of a head
   int64_t rotated = 0;                   // of a head's elements
   double rope_base = 10000, norm_epsilon = 1e-5;
+  double window_rope_base = 0;  // of layers with a window; 0: as the others
   RopeScaling scaling;
   // What frequencies are divided by, in texts of up to the original context and in longer ones:
   // where no tensor says it. Empty: nothing.

@@ -98,6 +98,29 @@ Json rope_of(const Json& config) {
   return rope;
 }
 
+double window_rope_base(const Json& config, const Config& c) {
+  const double usual = c.architecture.window_rope_base;
+  if (usual == 0) return 0;
+  const Json all = config.value("rope_parameters", Json::object());
+  if (all.is_object() && all.contains("sliding_attention")) {
+    const Json& of_windows = all["sliding_attention"];
+    return Fields(of_windows, "config.json: rope").number("rope_theta", usual);
+  }
+  return Fields(config, "config.json").number("rope_local_base_freq", usual);
+}
+
+// Which layers have a window is a matter of the architecture here; a file may say otherwise.
+void require_windows(const Json& config, const Config& c) {
+  const auto types = config.find("layer_types");
+  if (types == config.end() || !types->is_array()) return;
+  for (size_t i = 0; i < types->size(); i++) {
+    const Json wanted = c.has_window(int64_t(i)) ? "sliding_attention" : "full_attention";
+    if ((*types)[i] != wanted)
+      fail<Unsupported>("config.json: layer {} has {}, where {} has {}", i, (*types)[i].dump(),
+                        c.architecture.name, wanted.dump());
+  }
+}
+
 RopeScaling scaling_of(const Fields& rope, const Fields& config, int64_t context) {
   RopeScaling s;
   const std::string kind = rope.text("rope_type");
@@ -162,7 +185,9 @@ Config config_from(const Json& json) {
   const Json rope_json = rope_of(json);
   const Fields rope(rope_json, "config.json: rope");
   c.rope_base = rope.number("rope_theta", 10000);
+  c.window_rope_base = window_rope_base(json, c);
   c.scaling = scaling_of(rope, fields, c.context);
+  require_windows(json, c);
   require_heads(c);
   const size_t pairs = size_t(c.rotated / 2);
   const std::string kind = rope.text("rope_type");

@@ -58,7 +58,7 @@ RopeTables rope_tables(const Config& c, int64_t positions, const std::vector<flo
   RopeTables t;
   std::tie(t.cosines, t.sines) =
       table(frequencies(c, c.rope_base, factors, true), positions, scale, device);
-  if (const double base = c.architecture.window_rope_base; base > 0)
+  if (const double base = c.window_rope_base; base > 0)
     std::tie(t.window_cosines, t.window_sines) =
         table(frequencies(c, base, {}, false), positions, 1, device);
   return t;

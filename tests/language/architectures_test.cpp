@@ -124,6 +124,18 @@ TEST(Folder, NamesWhatItLacks) {
             "config.json: num_hidden_layers is \"2\", no number");
 }
 
+TEST(Folder, WindowsAreThoseOfTheArchitecture) {
+  nlohmann::json config{{"model_type", "gemma3_text"}, {"num_hidden_layers", 2},
+                        {"hidden_size", 32}, {"intermediate_size", 40},
+                        {"num_attention_heads", 4}, {"vocab_size", 48},
+                        {"max_position_embeddings", 64}, {"sliding_window", 5},
+                        {"rope_local_base_freq", 5000.0},
+                        {"layer_types", {"sliding_attention", "sliding_attention"}}};
+  EXPECT_EQ(hugging_face_config(config.dump()).window_rope_base, 5000);
+  config["layer_types"][1] = "full_attention";
+  EXPECT_THROW(hugging_face_config(config.dump()), Unsupported);
+}
+
 TEST(Folder, ErrorsNameThePath) {
   const std::string path = TUFF_SOURCE_DIR "/tests/data/ggml.gguf";
   try {
