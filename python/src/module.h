@@ -63,6 +63,9 @@ void wait_for(const Tensor& t);
 py::dict dict_of(const nn::StateDict& state);
 nn::StateDict state_from(const py::dict& given);
 
+// What tuff.tensor() makes of numbers, lists and memory.
+Tensor tensor_of(const py::handle& data);
+
 // The same values in memory of its own, bit for bit.
 Tensor copied(const Tensor& t);
 

@@ -48,8 +48,7 @@ py::dict parameters_of(const Model& model) {
 
 // A tensor, or what tuff.tensor() makes one of.
 Tensor tensor_from(const py::handle& value) {
-  if (py::isinstance<Tensor>(value)) return value.cast<Tensor>();
-  return py::module_::import("tuff._tuff").attr("tensor")(value).cast<Tensor>();
+  return py::isinstance<Tensor>(value) ? value.cast<Tensor>() : tensor_of(value);
 }
 
 // What the model declares as a sequence is a list of tensors, and None is no value.

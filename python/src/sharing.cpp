@@ -166,6 +166,11 @@ Tensor from_nested(const py::object& data, std::optional<DType> dtype, const std
   return Tensor::from_bytes(bytes.data(), nested.shape, {t, device});
 }
 
+bool takes_items(const py::object& o) {
+  const PyMappingMethods* mapping = Py_TYPE(o.ptr())->tp_as_mapping;
+  return mapping != nullptr && mapping->mp_ass_subscript != nullptr;
+}
+
 Tensor tensor(const py::object& data, std::optional<DType> dtype, const std::string& device,
               bool requires_grad) {
   Tensor t;
@@ -173,7 +178,7 @@ Tensor tensor(const py::object& data, std::optional<DType> dtype, const std::str
     const Tensor given = data.cast<Tensor>();
     t = copied(given.detach());
     if (!device.empty()) t = t.to(device);
-  } else if (number_from(data) && !py::hasattr(data, "__setitem__")) {  // no array without axes
+  } else if (!takes_items(data) && number_from(data)) {  // no array without axes
     t = from_nested(data, dtype, device);
   } else if (PyObject_CheckBuffer(data.ptr())) {
     const View view(data, PyBUF_FULL_RO);
@@ -269,14 +274,20 @@ void copy_from(Tensor& t, const py::object& source) {
   t.copy_from(bytes.data(), bytes.size());
 }
 
+// numpy.asarray; looked up once, since importing what is there already takes microseconds.
+py::object as_array(const py::object& memory) {
+  static const py::handle& function =
+      *new py::handle(py::object(py::module_::import("numpy").attr("asarray")).release());
+  return function(memory);
+}
+
 py::object numpy_array(const Tensor& t) {
-  const py::module_ numpy = py::module_::import("numpy");
   if (format_of(t.dtype()) == nullptr)
     fail<Unsupported>("numpy: NumPy has no {}: cast(\"float32\") the tensor first{}",
                       name(t.dtype()),
                       is_float8(t.dtype()) ? ", or bitcast(\"uint8\") it" : "");
   const py::object self = py::cast(t.device() == "CPU" ? t : t.to("CPU"));
-  return numpy.attr("asarray")(py::memoryview(self));
+  return as_array(py::memoryview(self));
 }
 
 py::object array(const Tensor& t, const py::object& dtype, const py::object& copy) {
@@ -298,6 +309,10 @@ py::object list_of(const py::object& self) {
 }
 
 }  // namespace
+
+Tensor tensor_of(const py::handle& data) {
+  return tensor(py::reinterpret_borrow<py::object>(data), {}, "", false);
+}
 
 void bind_sharing(py::module_& m, TensorClass& c) {
   auto* type = reinterpret_cast<PyHeapTypeObject*>(c.ptr());

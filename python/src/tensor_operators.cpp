@@ -22,7 +22,7 @@ Tensor as_tensor_like(const Tensor& t, Number n) {
 
 // Arrays of NumPy and others are copied to where the tensor is.
 Tensor from_array(const Tensor& like, const py::buffer& array) {
-  return py::module_::import("tuff").attr("tensor")(array).cast<Tensor>().to(like.device());
+  return tensor_of(array).to(like.device());
 }
 
 // x * 1 may be x itself, whose memory what is done to the result in place must not reach.
@@ -165,7 +165,7 @@ Index index_from(py::handle item) {
   if (const auto at = size_from(item)) return int64_t(*at);
   if (PyLong_Check(item.ptr())) throw IndexError("index: a number of more than 64 bits");
   if (py::isinstance<py::str>(item)) throw py::type_error("a tensor is not indexed with a string");
-  const auto t = py::module_::import("tuff").attr("tensor")(item).cast<Tensor>();
+  const auto t = tensor_of(item);
   // A list of nothing has no numbers to tell its dtype by.
   return t.numel() == 0 && py::isinstance<py::list>(item) ? t.cast(DType::I32) : t;
 }
@@ -206,7 +206,7 @@ using Put = std::variant<Number, Tensor>;
 Put value_from(const Tensor& x, const py::object& value) {
   if (const std::optional<Number> number = number_from(value)) return *number;
   if (py::isinstance<Tensor>(value)) return value.cast<Tensor>();
-  return py::module_::import("tuff").attr("tensor")(value).cast<Tensor>().to(x.device());
+  return tensor_of(value).to(x.device());
 }
 
 void put_in_place(Tensor& x, const py::object& indices, const py::object& value) {

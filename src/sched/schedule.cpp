@@ -23,6 +23,7 @@
 #include "sched/normalize.h"
 #include "sched/prepare.h"
 #include "sched/rows.h"
+#include "sched/single_rows.h"
 #include "sched/slot_ast.h"
 #include "sched/steps.h"
 
@@ -200,6 +201,7 @@ Schedule make_schedule(std::span<const UOp> sinks, const GraphKey& key,
                        const StepChoice& steps) {
   if (steps.check_spec) check_sinks(sinks);
   Schedule s = form_calls(sinks, key.inputs, memory, target_of, steps);
+  if (!steps.skips(Step::SingleRows)) add_single_rows(s, target_of);
   check_bindings(s, target_of);
   plan_memory(s);
   place_parts(s);

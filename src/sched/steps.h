@@ -16,11 +16,13 @@ enum class Step : uint8_t {
   Rows,     // rows.h
   Keep,     // keep.h
   Merge,    // merge.h
+  SingleRows,  // single_rows.h
 };
 inline constexpr Step kSteps[] = {Step::OneSum, Step::ByIndex, Step::Parts,
-                                  Step::Rows,   Step::Keep,    Step::Merge};
+                                  Step::Rows,   Step::Keep,    Step::Merge, Step::SingleRows};
 constexpr const char* name(Step s) {  // as TUFF_SKIP takes it
-  constexpr const char* names[] = {"one-sum", "by-index", "parts", "rows", "keep", "merge"};
+  constexpr const char* names[] = {"one-sum", "by-index", "parts", "rows",
+                                   "keep",    "merge",    "single-rows"};
   return names[size_t(s)];
 }
 

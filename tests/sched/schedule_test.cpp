@@ -777,5 +777,23 @@ TEST(Symbolic, ExtentsBecomeRangesAndVariables) {
   EXPECT_EQ(s->buffers[s->sink_slots[0]].count, 32);
 }
 
+UOp product_of_rows(int64_t least, int64_t columns) {
+  const Dim n(variable("n", least, 8));
+  const UOp x = shrink(host_buffer({8, 64}), {{Dim(0), n}, {Dim(0), Dim(64)}});
+  return matmul(x, host_buffer({64, columns}));
+}
+
+TEST(Symbolic, ProductsOfOneRowHaveAKernelOfTheirOwn) {
+  EXPECT_EQ(text({product_of_rows(1, 64)}),
+            "kernel k0 out0 <- in0 in1 times where(n < 2, 1, 0)\n"
+            "    r0:64: p0[r0] = add_reduce(mul(p1[r1], p2[r0 + r1*64]); r1:64)\n"
+            "kernel k1 out0 <- in0 in1 times where(n < 2, 0, 1)\n"
+            "    r0:n r1:64: p0[r0*64 + r1] = add_reduce(mul(p1[r0*64 + r2], p2[r1 + r2*64]); "
+            "r2:64)\n");
+  // More rows than one at least, a matrix that is soon read.
+  EXPECT_EQ(kernel_count(*scheduled({product_of_rows(2, 64)})), 1);
+  EXPECT_EQ(kernel_count(*scheduled({product_of_rows(1, 8)})), 1);
+}
+
 }  // namespace
 }  // namespace tuff::sched::testing

@@ -71,6 +71,22 @@ class DynamicJit : public testing::TestWithParam<std::string> {
 
 const std::vector<int64_t> kLengths{1, 2, 3, 7, 8};
 
+// Where a product may have one row, that is another kernel of the same graph on a CPU.
+TEST_P(DynamicJit, ProductsOfOneRowAndOfMore) {
+  const Tensor w = floats({128, 64}, 1), b = floats({128}, 2), kernels = floats({64, 24, 3}, 3);
+  const auto f = [&](const Tensors& in) {
+    const Size t = in[0].size(0);
+    const Tensor rows = in[0].reshape({t, 144}).narrow(1, 0, 64);
+    return Tensors{
+        rows.linear(w, b).relu(),
+        rows.linear(w, b).sum({0}),
+        in[0].conv1d(kernels, {}, 1, 1),
+    };
+  };
+  check(f, [&](int64_t n) { return Tensors{floats({n, 24, 6}, uint32_t(n))}; },
+        {.dynamic = {{0, 0, "t", 1, 8}}}, kLengths);
+}
+
 TEST_P(DynamicJit, MovementsAndElements) {
   const auto f = [](const Tensors& in) {
     const Tensor& x = in[0];

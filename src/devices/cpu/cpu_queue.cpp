@@ -156,6 +156,13 @@ std::vector<uint64_t> CpuQueue::timestamps(EncodedList& list) {
 
 // ---- consuming. One thread holds the role at a time; it alone touches cursor_.
 
+// Of a launch that has no groups this time, as of a step that a loop is too short for.
+static bool is_empty(const CpuPacket& p) {
+  if (p.kind != CpuPacket::Kind::DispatchIndirect) return false;
+  const uint32_t* groups = p.dispatch.indirect;
+  return groups[0] == 0 || groups[1] == 0 || groups[2] == 0;
+}
+
 bool CpuQueue::is_late(const CpuPacket& next, uint64_t end_ns) {
   const bool shared =
       next.kind == CpuPacket::Kind::Dispatch || next.kind == CpuPacket::Kind::DispatchIndirect;
@@ -177,6 +184,7 @@ CpuQueue::Ended CpuQueue::run(CpuList& list, uint64_t end_ns) {
   const CpuPacket* const end = first + list.packets.size();
   for (const CpuPacket* at = first + cursor_; at != end; ++at) {
     const CpuPacket& p = *at;
+    if (is_empty(p)) continue;
     if (end_ns != UINT64_MAX && is_late(p, end_ns)) {
       cursor_ = static_cast<size_t>(at - first);
       return Ended::Late;
