@@ -24,6 +24,12 @@ int64_t PagedReader::context_of(const Description& model, int64_t wanted) {
   return wanted;
 }
 
+void PagedReader::require_tokens(std::span<const int32_t> tokens, const Description& model) {
+  for (const int32_t t : tokens)
+    if (t < 0 || t >= model.vocabulary)
+      fail<InvalidArgument>("token {} is none of the vocabulary's {}", t, model.vocabulary);
+}
+
 PagedReader::PagedReader(const Config& config, const Weights& weights, const std::vector<float>& rope_factors,
                int64_t context, int64_t pages, DType cache_dtype)
     : config_(config),
