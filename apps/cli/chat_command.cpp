@@ -107,8 +107,8 @@ class Conversation {
     return tokens;
   }
   language::Answer write(const std::vector<int32_t>& prompt) {
-    const auto show = [&](std::string_view text) {
-      if (!o_.json) std::cout << shown(text) << std::flush;
+    const auto show = [&](const language::AnswerPiece& piece) {
+      if (!o_.json) std::cout << shown(piece.text) << std::flush;
       return !os::interrupted();
     };
     return language::generate(sequence_, prompt, {o_.tokens, o_.sampling, o_.stop, show});

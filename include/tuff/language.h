@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -49,6 +50,7 @@ class Model {
 
  private:
   friend class Sequence;
+  friend class Batch;
   struct State;
   explicit Model(std::shared_ptr<const State> state) : state_(std::move(state)) {}
   std::shared_ptr<const State> state_;
@@ -122,6 +124,26 @@ class Sampler {
   std::vector<Candidate> candidates_;
 };
 
+/// What a token was drawn from: the natural logarithm of its probability, before sampling options.
+struct TokenChoice {
+  int32_t token = 0;
+  float logprob = 0;
+};
+
+/// A token of an answer, and those that were most likely in its place.
+struct TokenLogprobs {
+  TokenChoice chosen;
+  std::vector<TokenChoice> top;  ///< the most likely one first
+};
+
+/// A piece of an answer: text that is certain, and the tokens that have come since the last piece.
+/// The last piece may have no text: tokens of a text that ended the answer.
+struct AnswerPiece {
+  std::string_view text;
+  std::span<const int32_t> tokens;
+  std::span<const TokenLogprobs> logprobs;  ///< of `tokens`, if they were asked for
+};
+
 /// What generate() is told.
 struct GenerateOptions {
   int64_t tokens = -1;  ///< at most; -1: as many as the context has room for
@@ -129,7 +151,8 @@ struct GenerateOptions {
   /// Texts that end the answer, which they are no part of.
   std::vector<std::string> stop = {};
   /// Told of each piece of text when it is certain; false ends the answer.
-  std::function<bool(std::string_view)> on_text = {};
+  std::function<bool(const AnswerPiece&)> on_piece = {};
+  int64_t logprobs = -1;  ///< so many most likely tokens are told with each token; -1: nothing
 };
 
 /// Why an answer ended.
@@ -139,6 +162,7 @@ enum class Finish { End, Stop, Length, Cancelled };
 struct Answer {
   std::string text;
   std::vector<int32_t> tokens;  ///< without the one that ended it
+  std::vector<TokenLogprobs> logprobs;  ///< of `tokens`, if they were asked for
   Finish finish = Finish::Length;
   size_t prompt_tokens = 0;  ///< those that were read; what the sequence knew already is not
   double prompt_seconds = 0, seconds = 0;  ///< until the first token; for those that follow it
@@ -148,6 +172,54 @@ struct Answer {
 /// read, only the rest is read. InvalidArgument for an empty prompt and one beyond the context.
 Answer generate(Sequence& sequence, std::span<const int32_t> prompt,
                 const GenerateOptions& options = {});
+
+/// How a Batch is set up.
+struct BatchOptions {
+  int64_t sequences = 8;           ///< that one call of the model reads at most
+  int64_t context = 0;             ///< tokens of each; 0: the model's, at most 4096
+  int64_t cache_tokens = 0;        ///< that all of them have together; 0: sequences * context
+  DType cache_dtype = DType::F16;  ///< of keys and values: F16, BF16 or F32
+};
+
+/// What a Batch has done so far, and what it is at.
+struct BatchStats {
+  size_t waiting = 0, running = 0;
+  uint64_t calls = 0;          ///< of the model
+  uint64_t prompt_tokens = 0;  ///< that were read
+  uint64_t cached_tokens = 0;  ///< of prompts that the cache knew already
+  uint64_t tokens = 0;         ///< that were drawn
+  uint64_t preempted = 0;      ///< answers that had to let others go first
+  size_t pages = 0, used_pages = 0;  ///< of the cache; those that running answers hold
+};
+
+/// Answers that one model writes side by side (continuous batching): a request joins as soon as
+/// there is room, and leaves when its answer ends. Keys and values are kept in pages that answers
+/// with one beginning share; what has ended stays known until its pages are needed. If there are
+/// none left, who came last waits and is read again later: nothing is lost. Used by one thread at a
+/// time, and not by on_piece.
+class Batch {
+ public:
+  using Id = uint64_t;
+  /// InvalidArgument for options that make no sense.
+  explicit Batch(Model model, const BatchOptions& options = {});
+  ~Batch();
+  Batch(Batch&&) noexcept;
+  /// Queues a prompt. InvalidArgument for an empty prompt and one beyond the context.
+  Id add(std::vector<int32_t> prompt, GenerateOptions options = {});
+  /// Drops it, whether it waits or runs; its answer so far is not told. Unknown ids are none.
+  void cancel(Id id);
+  /// One call of the model. The answers that ended in it. What on_piece throws comes out of here;
+  /// that answer is dropped, the others go on.
+  std::vector<std::pair<Id, Answer>> step();
+  bool idle() const;  ///< nothing waits or runs
+  BatchStats stats() const;
+  int64_t context() const;
+  const Model& model() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 /// How perplexity() reads a text.
 struct PerplexityOptions {

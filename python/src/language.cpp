@@ -14,12 +14,17 @@ namespace {
 using py::arg;
 using Path = std::filesystem::path;
 using language::Answer;
+using language::Batch;
+using language::BatchStats;
 using language::Description;
 using language::Finish;
+using language::GenerateOptions;
 using language::Model;
 using language::Sampler;
 using language::Sampling;
 using language::Sequence;
+using language::TokenChoice;
+using language::TokenLogprobs;
 using Tokens = std::vector<int32_t>;
 
 void bind_description(py::module_& m) {
@@ -133,19 +138,52 @@ void bind_sampling(py::module_& m) {
           arg("logits"), arg("seen") = Tokens{}, "seen: the text so far, for penalties.");
 }
 
-// What a function of Python says of a piece of text; only what is false ends the answer.
-bool goes_on(const py::object& function, std::string_view text) {
-  const py::tuple arguments = py::make_tuple(py::str(text.data(), text.size()));
+// A piece that Python keeps beyond the call.
+struct Piece {
+  std::string text;
+  Tokens tokens;
+  std::vector<TokenLogprobs> logprobs;
+};
+
+// What a function of Python says of a piece; only what is false ends the answer.
+bool goes_on(const py::object& function, const language::AnswerPiece& p) {
+  const Piece piece{std::string(p.text), {p.tokens.begin(), p.tokens.end()},
+                    {p.logprobs.begin(), p.logprobs.end()}};
+  const py::tuple arguments = py::make_tuple(piece);
   const auto result =
       py::reinterpret_steal<py::object>(call_python(function.ptr(), arguments.ptr()));
   if (!result) throw py::error_already_set();
   return result.is_none() || result.cast<bool>();
 }
 
+GenerateOptions generate_options(int64_t tokens, const Sampling& sampling,
+                                 const std::vector<std::string>& stop, const py::object& on_piece,
+                                 int64_t logprobs) {
+  GenerateOptions options{
+      .tokens = tokens, .sampling = sampling, .stop = stop, .logprobs = logprobs};
+  if (!on_piece.is_none())
+    options.on_piece = [on_piece](const auto& piece) { return goes_on(on_piece, piece); };
+  return options;
+}
+
+void bind_pieces(py::module_& m) {
+  py::class_<TokenChoice>(m, "TokenChoice", "What a token was drawn from.")
+      .def_readonly("token", &TokenChoice::token)
+      .def_readonly("logprob", &TokenChoice::logprob, "Before sampling options.");
+  py::class_<TokenLogprobs>(m, "TokenLogprobs", "A token, and those most likely in its place.")
+      .def_readonly("chosen", &TokenLogprobs::chosen)
+      .def_readonly("top", &TokenLogprobs::top, "The most likely one first.");
+  py::class_<Piece>(m, "AnswerPiece", "Text that is certain, and the tokens that have come.")
+      .def_readonly("text", &Piece::text)
+      .def_readonly("tokens", &Piece::tokens)
+      .def_readonly("logprobs", &Piece::logprobs, "If they were asked for.");
+}
+
 void bind_answers(py::module_& m) {
   py::class_<Answer>(m, "Answer", "A text that a model wrote, and the time that it took.")
       .def_readonly("text", &Answer::text)
       .def_readonly("tokens", &Answer::tokens, "Without the one that ended it.")
+      .def_readonly("logprobs", &Answer::logprobs, "Of the tokens, if they were asked for.")
       .def_property_readonly(
           "finish",
           [](const Answer& a) {
@@ -159,16 +197,61 @@ void bind_answers(py::module_& m) {
   m.def(
       "generate",
       [](Sequence& sequence, const Tokens& prompt, int64_t tokens, const Sampling& sampling,
-         const std::vector<std::string>& stop, const py::object& on_text) {
-        language::GenerateOptions options{.tokens = tokens, .sampling = sampling, .stop = stop};
-        if (!on_text.is_none())
-          options.on_text = [&](std::string_view text) { return goes_on(on_text, text); };
-        return language::generate(sequence, prompt, options);
+         const std::vector<std::string>& stop, const py::object& on_piece, int64_t logprobs) {
+        return language::generate(sequence, prompt,
+                                  generate_options(tokens, sampling, stop, on_piece, logprobs));
       },
       arg("sequence"), arg("prompt"), arg("tokens") = -1, arg("sampling") = Sampling{},
-      arg("stop") = std::vector<std::string>{}, arg("on_text") = py::none(),
+      arg("stop") = std::vector<std::string>{}, arg("on_piece") = py::none(),
+      arg("logprobs") = -1,
       "Reads the prompt and writes what follows. tokens: at most, -1: what the context holds; "
-      "stop: texts that end the answer; on_text: told of each piece of text, False ends it.");
+      "stop: texts that end the answer; on_piece: told of each piece of text, False ends it; "
+      "logprobs: so many most likely tokens are told with each one.");
+}
+
+void bind_batch_stats(py::module_& m) {
+  py::class_<BatchStats>(m, "BatchStats", "What a Batch has done so far, and what it is at.")
+      .def_readonly("waiting", &BatchStats::waiting)
+      .def_readonly("running", &BatchStats::running)
+      .def_readonly("calls", &BatchStats::calls, "Of the model.")
+      .def_readonly("prompt_tokens", &BatchStats::prompt_tokens, "That were read.")
+      .def_readonly("cached_tokens", &BatchStats::cached_tokens, "Of prompts, known already.")
+      .def_readonly("tokens", &BatchStats::tokens, "That were written.")
+      .def_readonly("preempted", &BatchStats::preempted, "Answers that let others go first.")
+      .def_readonly("pages", &BatchStats::pages, "Of the cache.")
+      .def_readonly("used_pages", &BatchStats::used_pages, "That running answers hold.");
+}
+
+void bind_batch(py::module_& m) {
+  bind_batch_stats(m);
+  py::class_<Batch>(m, "Batch", "Answers that one model writes side by side.")
+      .def(py::init([](const Model& model, int64_t sequences, int64_t context,
+                       int64_t cache_tokens, DType cache_dtype) {
+             const Unlocked others;
+             return Batch(model, {.sequences = sequences,
+                                  .context = context,
+                                  .cache_tokens = cache_tokens,
+                                  .cache_dtype = cache_dtype});
+           }),
+           arg("model"), arg("sequences") = 8, arg("context") = 0, arg("cache_tokens") = 0,
+           arg("cache_dtype") = DType::F16,
+           "sequences: that one call reads at most; context: tokens of each, 0: the model's, at "
+           "most 4096; cache_tokens: of all together, 0: sequences * context.")
+      .def(
+          "add",
+          [](Batch& b, const Tokens& prompt, int64_t tokens, const Sampling& sampling,
+             const std::vector<std::string>& stop, const py::object& on_piece, int64_t logprobs) {
+            return b.add(prompt, generate_options(tokens, sampling, stop, on_piece, logprobs));
+          },
+          arg("prompt"), arg("tokens") = -1, arg("sampling") = Sampling{},
+          arg("stop") = std::vector<std::string>{}, arg("on_piece") = py::none(),
+          arg("logprobs") = -1, "Queues a prompt, with generate()'s options: the answer's id.")
+      .def("cancel", &Batch::cancel, arg("id"), "Drops it, whether it waits or runs.")
+      .def("step", &Batch::step, "One call of the model: (id, answer) of those that ended in it.")
+      .def("idle", &Batch::idle, "Nothing waits or runs.")
+      .def("stats", &Batch::stats)
+      .def("context", &Batch::context)
+      .def("model", &Batch::model);
 }
 
 void bind_perplexity(py::module_& m) {
@@ -193,7 +276,9 @@ void bind_language(py::module_& parent) {
   bind_model(m);
   bind_sequence(m);
   bind_sampling(m);
+  bind_pieces(m);
   bind_answers(m);
+  bind_batch(m);
   bind_perplexity(m);
 }
 

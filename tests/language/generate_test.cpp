@@ -14,16 +14,6 @@ using testing::HasSubstr;
 
 std::vector<float> copy(std::span<const float> logits) { return {logits.begin(), logits.end()}; }
 
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const InvalidArgument& e) {
-    return e.what();
-  }
-  return "";
-}
-
 TEST(Sequence, RefusesWhatItCannotRead) {
   const Model model = fixture_model("llama");
   EXPECT_EQ(error_of([&] { Sequence(model, {.context = 65}); }),
@@ -86,8 +76,8 @@ TEST_F(Generate, EndsBeforeATextThatIsToEndIt) {
   ASSERT_GE(whole.size(), 8u);
   const std::string stop = whole.substr(3, 4);
   std::string shown;
-  const Answer a = run({.tokens = 12, .stop = {"never comes", stop}, .on_text = [&](auto text) {
-                          shown += text;
+  const Answer a = run({.tokens = 12, .stop = {"never comes", stop}, .on_piece = [&](auto& piece) {
+                          shown += piece.text;
                           return true;
                         }});
   EXPECT_EQ(a.finish, Finish::Stop);
@@ -102,9 +92,37 @@ TEST_F(Generate, TextThatOnlyBeginsAsAStopIsShown) {
 }
 
 TEST_F(Generate, EndsWhenItIsToldTo) {
-  const Answer a = run({.tokens = 12, .on_text = [](auto) { return false; }});
+  const Answer a = run({.tokens = 12, .on_piece = [](auto&) { return false; }});
   EXPECT_EQ(a.finish, Finish::Cancelled);
   EXPECT_EQ(a.tokens.size(), 1u);
+}
+
+TEST_F(Generate, TellsEachTokenOnceWithItsLogarithms) {
+  std::vector<int32_t> tokens;
+  std::vector<float> logprobs;
+  GenerateOptions options{.tokens = 6, .logprobs = 2};
+  options.stop = {run({.tokens = 6}).text.substr(4)};
+  options.on_piece = [&](const AnswerPiece& piece) {
+    tokens.insert(tokens.end(), piece.tokens.begin(), piece.tokens.end());
+    for (const TokenLogprobs& l : piece.logprobs) logprobs.push_back(l.chosen.logprob);
+    return true;
+  };
+  const Answer a = run(options);
+  EXPECT_EQ(tokens, a.tokens) << "those of the text that ended it among them";
+  ASSERT_EQ(a.logprobs.size(), a.tokens.size());
+  const Tensor logits = model_(Tensor::from(prompt_, {3})).select(0, 2).log_softmax(0);
+  const std::vector<float> want = logits.to_vector<float>();
+  for (size_t i = 0; i < tokens.size(); i++) {
+    const TokenLogprobs& l = a.logprobs[i];
+    EXPECT_EQ(l.chosen.token, tokens[i]);
+    EXPECT_EQ(l.chosen.logprob, logprobs[i]);
+    ASSERT_EQ(l.top.size(), 2u);
+    EXPECT_EQ(l.top[0].token, tokens[i]) << "greedy";
+    EXPECT_LE(l.top[1].logprob, l.top[0].logprob);
+  }
+  EXPECT_NEAR(a.logprobs[0].top[1].logprob, want[size_t(a.logprobs[0].top[1].token)], 5e-3);
+  EXPECT_EQ(error_of([&] { run({.logprobs = -2}); }),
+            "logprobs is -2: a number from -1 on was wanted");
 }
 
 TEST_F(Generate, RefusesPromptsThatDoNotFit) {

@@ -36,16 +36,33 @@ class Language(unittest.TestCase):
     def test_answers(self):
         s = tuff.language.Sequence(self.model)
         pieces = []
-        a = tuff.language.generate(s, [5, 6], tokens=6, sampling=GREEDY, on_text=pieces.append)
-        self.assertEqual((len(a.tokens), a.finish, "".join(pieces)), (6, "length", a.text))
-        b = tuff.language.generate(s, [5, 6], tokens=6, sampling=GREEDY, on_text=lambda text: False)
+        a = tuff.language.generate(s, [5, 6], tokens=6, sampling=GREEDY, logprobs=1,
+                                   on_piece=pieces.append)
+        self.assertEqual((len(a.tokens), a.finish, "".join(p.text for p in pieces)), (6, "length", a.text))
+        self.assertEqual([t for p in pieces for t in p.tokens], a.tokens)
+        self.assertEqual([c.chosen.token for p in pieces for c in p.logprobs], a.tokens)
+        self.assertEqual(a.logprobs[0].top[0].logprob, a.logprobs[0].chosen.logprob)
+        b = tuff.language.generate(s, [5, 6], tokens=6, sampling=GREEDY, on_piece=lambda piece: False)
         self.assertEqual((b.tokens, b.finish, b.prompt_tokens), (a.tokens[:1], "cancelled", 1))
         self.assertGreater(a.prompt_seconds, 0)
 
-        def broken(text):
+        def broken(piece):
             raise ValueError("no")
         with self.assertRaisesRegex(ValueError, "no"):
-            tuff.language.generate(s, [5, 6], tokens=6, on_text=broken)
+            tuff.language.generate(s, [5, 6], tokens=6, on_piece=broken)
+
+    def test_answers_side_by_side(self):
+        batch = tuff.language.Batch(self.model, sequences=2, cache_tokens=64)
+        s = tuff.language.Sequence(self.model)
+        want = {batch.add([5 + i], tokens=4, sampling=GREEDY): [5 + i] for i in range(3)}
+        dropped = batch.add([1], on_piece=lambda piece: self.fail("it was cancelled"))
+        batch.cancel(dropped)
+        self.assertEqual(batch.context(), 64)
+        while not batch.idle():
+            for i, answer in batch.step():
+                prompt = want.pop(i)
+                self.assertEqual(answer.tokens, tuff.language.generate(s, prompt, tokens=4, sampling=GREEDY).tokens)
+        self.assertEqual((want, batch.stats().tokens), ({}, 12))
 
     def test_draws(self):
         sampler = tuff.language.Sampler(tuff.language.Sampling(temperature=0, bias={2: 9.0}))
