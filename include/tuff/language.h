@@ -32,6 +32,17 @@ struct LoadOptions {
   std::string device;  ///< where it runs; "" is the default device
 };
 
+/// How several texts are read in one call, without a cache.
+struct ReadOptions {
+  /// Of each token the number of its text and its position in it, as tokens are shaped: texts behind
+  /// each other in a row do not see each other. Undefined: each row is one text.
+  Tensor texts = {}, positions = {};
+  /// For gradients, what is inside of a layer is computed again instead of kept.
+  bool checkpoints = false;
+};
+
+class Adapter;
+
 /// A decoder-only model with its tokenizer. Weights stay in the blocks that the file packs them in,
 /// and are read when they are first used. Does not change; copies share.
 class Model {
@@ -45,12 +56,17 @@ class Model {
   const Tokenizer& tokenizer() const;
   const std::string& device() const;  ///< where it runs; "" is the default device
   /// (tokens) of integers -> (tokens, vocabulary): the logits behind each of the first tokens of a
-  /// text, without a cache. ShapeError for anything else.
-  Tensor operator()(const Tensor& tokens) const;
+  /// text, without a cache; (texts, tokens) -> (texts, tokens, vocabulary) of several. ShapeError
+  /// for anything else.
+  Tensor operator()(const Tensor& tokens, const ReadOptions& options = {}) const;
+  /// The same model with what an adapter adds to its linear maps; in place of another adapter.
+  /// InvalidArgument for an adapter of another model.
+  Model with(const Adapter& adapter) const;
 
  private:
   friend class Sequence;
   friend class Batch;
+  friend class Adapter;
   struct State;
   explicit Model(std::shared_ptr<const State> state) : state_(std::move(state)) {}
   std::shared_ptr<const State> state_;

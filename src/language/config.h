@@ -42,8 +42,8 @@ struct Config {
   double rope_base = 10000, norm_epsilon = 1e-5;
   double window_rope_base = 0;  // of layers with a window; 0: as the others
   RopeScaling scaling;
-  // What frequencies are divided by, in texts of up to the original context and in longer ones:
-  // where no tensor says it. Empty: nothing.
+  // What frequencies are divided by, in texts of up to the original context and in longer ones;
+  // empty: nothing.
   std::vector<float> rope_divisors, long_rope_divisors;
   int64_t window = 0;  // 0: every layer sees everything
   double score_cap = 0, logit_cap = 0;  // 0: none

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include <tuff/autograd.h>
+
 namespace tuff::language {
 namespace {
 
@@ -18,7 +20,7 @@ class Decoder {
   Decoder(const Config& c, const Weights& w, const RopeTables& rope, const Tensor& tokens,
           const Place& place)
       : c_(c), w_(w), place_(place), rows_(tokens.size(0)), device_(tokens.device()) {
-    length_ = place.pages ? place.table.size(1) * kPagePositions : rows_;
+    length_ = place.pages ? place.table.size(1) * kPagePositions : rows_ / place.sequences;
     all_ = shared(rope.cosines, rope.sines, 0);
     const bool own_base = rope.window_cosines.defined();
     if (c.window > 0)
@@ -30,27 +32,40 @@ class Decoder {
 
   Tensor run() {
     for (int64_t i = 0; i < c_.layers; i++) {
-      const LayerWeights& l = w_.layers[size_t(i)];
-      Tensor y = attention(l, norm(x_, l.attention_norm), i);
-      x_ = x_ + after(y, l.after_attention_norm);
-      y = hidden(l, norm(x_, l.hidden_norm));
-      x_ = x_ + after(y, l.after_hidden_norm);
+      const auto one = [&](const Tensor& x) { return layer(i, x); };
+      x_ = place_.checkpoints ? checkpoint(one, x_) : one(x_);
     }
     return x_;
   }
 
  private:
+  Tensor layer(int64_t i, const Tensor& x) {
+    const LayerWeights& l = w_.layers[size_t(i)];
+    const Tensor y = attention(l, norm(x, l.attention_norm), i);
+    const Tensor mixed = x + after(y, l.after_attention_norm);
+    const Tensor z = hidden(l, norm(mixed, l.hidden_norm));
+    return mixed + after(z, l.after_hidden_norm);
+  }
+
   Shared shared(const Tensor& cosines, const Tensor& sines, int64_t window) const {
-    const auto of_rows = [&](const Tensor& table) {
-      return place_.pages ? table.index_select(0, place_.positions) : table.narrow(0, 0, rows_);
-    };
+    const int64_t n = place_.sequences;
+    const Size each = rows_ / n;
     const TensorOptions integers{DType::I32, device_};
-    const Tensor row =
-        place_.pages ? place_.positions : Tensor::arange(0, rows_, 1, integers);
-    const Tensor at = row.reshape({place_.sequences, rows_ / place_.sequences, 1});
-    const Tensor key = Tensor::arange(0, length_, 1, integers);
+    const Tensor count = Tensor::arange(0, each, 1, integers);
+    // Where a row stands among those that it may see; in its text for its rotation.
+    const Tensor row = place_.pages ? place_.positions.reshape({n, each})
+                                    : count.reshape({1, each}).expand({n, each});
+    const auto of_rows = [&](const Tensor& table) {
+      if (place_.positions.defined()) return table.index_select(0, place_.positions);
+      return n == 1 ? table.narrow(0, 0, rows_) : table.index_select(0, row.reshape({rows_}));
+    };
+    const Tensor at = row.unsqueeze(-1), key = Tensor::arange(0, length_, 1, integers);
     Shared s{of_rows(cosines), of_rows(sines), key <= at};
     if (window > 0) s.visible = s.visible & (key > at - window);
+    if (place_.texts.defined()) {
+      const Tensor text = place_.texts.reshape({n, each});
+      s.visible = s.visible & (text.unsqueeze(-1) == text.unsqueeze(1));
+    }
     return s;
   }
 
@@ -81,7 +96,8 @@ class Decoder {
 
   // (rows, heads, size) -> (sequences, heads, length, size), with what was read before.
   Tensor remembered(const Tensor& rows, Tensor* pages) const {
-    if (!pages) return rows.transpose(0, 1).unsqueeze(0);
+    if (!pages)
+      return rows.reshape({place_.sequences, length_, rows.size(1), rows.size(2)}).transpose(1, 2);
     const int64_t heads = pages->size(1), size = pages->size(2);
     // A position that is not seen weighs nothing, but nothing times infinity is no number.
     pages->index_put_({place_.slots}, rows.to(pages->dtype()).nan_to_num());

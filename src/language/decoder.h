@@ -21,12 +21,15 @@ struct LayerPages {
 
 // Where the rows of a call stand: as many behind each other of each sequence. Keys and values of
 // the rows are put into their slots, which are counted through all pages; then a row reads the
-// pages of its sequence up to its own position. Without pages the rows are a whole text.
+// pages of its sequence up to its own position. Without pages the rows of a sequence are a whole
+// text, or several behind each other: rows see those of their own text, which are numbered.
 struct Place {
   int64_t sequences = 1;
   Tensor positions, slots;  // (rows)
   Tensor table;             // (sequences, pages): the pages of each, in order
   std::vector<LayerPages>* pages = nullptr;
+  Tensor texts = {};         // (rows), with positions in them; undefined: one of each sequence
+  bool checkpoints = false;  // what is inside of layers is computed again for gradients
 };
 
 // (rows) tokens -> (rows, width), before the last norm.

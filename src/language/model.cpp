@@ -26,13 +26,10 @@ Description description_of(const Config& c, const TensorDict& file) {
 
 }  // namespace
 
-std::vector<float> Model::State::rope_factors(int64_t positions) const {
-  const bool is_long = double(positions) > config.scaling.original_context &&
-                       (weights.rope_factors_long.defined() || !config.long_rope_divisors.empty());
-  const auto& listed = is_long ? config.long_rope_divisors : config.rope_divisors;
-  if (!listed.empty()) return listed;
-  const Tensor& chosen = is_long ? weights.rope_factors_long : weights.rope_factors;
-  return chosen.defined() ? chosen.to_vector<float>() : std::vector<float>();
+const std::vector<float>& Model::State::rope_factors(int64_t positions) const {
+  const bool is_long = double(positions) > config.scaling.original_context;
+  return is_long && !config.long_rope_divisors.empty() ? config.long_rope_divisors
+                                                       : config.rope_divisors;
 }
 
 Model Model::open(const std::string& path, const LoadOptions& options) {
@@ -67,6 +64,12 @@ std::shared_ptr<const Model::State> Model::State::read(const std::string& path,
   }
   Description description = description_of(config, *file);
   Weights weights = weights_of(*file, config);
+  // Read here: functions that a Jit captures may not.
+  const auto take = [](const Tensor& from, std::vector<float>& to) {
+    if (from.defined()) to = from.to_vector<float>();
+  };
+  take(weights.rope_factors, config.rope_divisors);
+  take(weights.rope_factors_long, config.long_rope_divisors);
   return std::make_shared<State>(State{std::move(config), std::move(description),
                                        std::move(*tokenizer), std::move(weights),
                                        options.device});
@@ -76,15 +79,28 @@ const Description& Model::description() const { return state_->description; }
 const Tokenizer& Model::tokenizer() const { return state_->tokenizer; }
 const std::string& Model::device() const { return state_->device; }
 
-Tensor Model::operator()(const Tensor& tokens) const {
-  if (tokens.dim() != 1 || !is_int(tokens.dtype()))
-    fail<ShapeError>("tokens are {} of {} dimensions, (tokens) of integers was wanted",
-                     name(tokens.dtype()), tokens.dim());
+Tensor Model::operator()(const Tensor& tokens, const ReadOptions& options) const {
+  const int64_t axes = tokens.dim();
+  if (axes < 1 || axes > 2 || !is_int(tokens.dtype()))
+    fail<ShapeError>("tokens are {} of {} dimensions, (tokens) or (texts, tokens) of integers were "
+                     "wanted", name(tokens.dtype()), axes);
+  for (const Tensor* t : {&options.texts, &options.positions}) {
+    if (t->defined() && (t->sizes() != tokens.sizes() || !is_int(t->dtype())))
+      fail<ShapeError>("texts and positions are integers, as many as tokens");
+  }
+  if (options.texts.defined() != options.positions.defined())
+    fail<InvalidArgument>("texts and positions are given together");
   const State& s = *state_;
-  const int64_t count = tokens.size(0);
+  const int64_t count = tokens.size(-1), sequences = axes == 1 ? 1 : int64_t(tokens.size(0));
   const RopeTables rope = rope_tables(s.config, count, s.rope_factors(count), tokens.device());
-  const Tensor x = decode(s.config, s.weights, rope, tokens, {});
-  return logits(s.config, s.weights, x);
+  const auto rows = [&](const Tensor& t) { return t.defined() ? t.flatten() : t; };
+  const Tensor x = decode(s.config, s.weights, rope, rows(tokens),
+                          {.sequences = sequences,
+                           .positions = rows(options.positions),
+                           .texts = rows(options.texts),
+                           .checkpoints = options.checkpoints});
+  const Tensor y = logits(s.config, s.weights, x);
+  return axes == 1 ? y : y.reshape({sequences, count, s.config.vocabulary});
 }
 
 }  // namespace tuff::language

@@ -19,7 +19,7 @@ struct Model::State {
   Weights weights;
   std::string device;
   // Frequencies are divided by these, in a text of so many positions.
-  std::vector<float> rope_factors(int64_t positions) const;
+  const std::vector<float>& rope_factors(int64_t positions) const;
 };
 
 }  // namespace tuff::language

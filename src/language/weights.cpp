@@ -86,6 +86,18 @@ void read_hidden(LayerWeights& l, Reader& from, const std::string& prefix, const
 
 }  // namespace
 
+// The matrices may be trained: whatever is made of them is made anew in each call.
+Tensor LowRank::operator()(const Tensor& x) const {
+  Tensor second = up;
+  if (heads_in_turns > 0) {
+    const int64_t rows = int64_t(up.size(0)), rank = int64_t(up.size(1));
+    second = up.reshape({heads_in_turns, 2, rows / heads_in_turns / 2, rank})
+                 .transpose(1, 2)
+                 .reshape({rows, rank});
+  }
+  return x.linear(down).linear(second) * scale;
+}
+
 Weights weights_of(const TensorDict& file, const Config& c) {
   Reader from(file);
   Weights w;

@@ -10,10 +10,22 @@
 
 namespace tuff::language {
 
+// Another map to be added by way of few elements, (rank, in) and then (out, rank), times `scale`.
+struct LowRank {
+  Tensor down, up;  // undefined: nothing is added
+  double scale = 1;
+  int64_t heads_in_turns = 0;  // above 0: the map's rows have those of a head's halves in turns
+  Tensor operator()(const Tensor& x) const;
+};
+
 // A linear map (out, in); a bias that is undefined is none.
 struct Projection {
   Tensor weight, bias;
-  Tensor operator()(const Tensor& x) const { return x.linear(weight, bias); }
+  LowRank adapter = {};
+  Tensor operator()(const Tensor& x) const {
+    const Tensor y = x.linear(weight, bias);
+    return adapter.down.defined() ? y + adapter(x) : y;
+  }
 };
 
 // What is undefined is not there.

@@ -1,0 +1,172 @@
+// Adapters against PEFT's (scripts/lora-values.py): logits, training steps, files.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include <tuff/adapter.h>
+#include <tuff/jit.h>
+#include <tuff/optim.h>
+
+#include "base/os.h"
+#include "language/fixtures.h"
+
+namespace tuff::language {
+namespace {
+
+const std::string kFolder = TUFF_SOURCE_DIR "/tests/data/language/llama3_lora";
+constexpr double kNearPeft = 1e-4;
+
+nlohmann::json lora_values() {
+  std::ifstream in(kFolder + "/values.json");
+  return nlohmann::json::parse(in);
+}
+Tensor tokens_as(const Sizes& sizes) { return Tensor::from(fixture_tokens(), sizes); }
+void expect_near(const Tensor& got, const Tensor& want) {
+  ASSERT_EQ(got.sizes(), want.sizes());
+  EXPECT_LT((got - want).abs().max().item(), kNearPeft);
+}
+std::vector<float> flat(const nlohmann::json& rows) {
+  std::vector<float> out;
+  for (const auto& row : rows)
+    for (const float x : row) out.push_back(x);
+  return out;
+}
+Tensor mean_loss(const Model& model, const Tensor& tokens, bool checkpoints) {
+  const Tensor logits = model(tokens, {.checkpoints = checkpoints});
+  return logits.narrow(1, 0, 6).flatten(0, 1).cross_entropy(tokens.narrow(1, 1, 6).flatten());
+}
+// A folder of this test's own.
+std::string scratch_folder(const char* name) {
+  const auto folder = std::filesystem::temp_directory_path() / ("tuff_adapter_" + std::string(name));
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  return folder.string();
+}
+std::string copy_with_config(const char* name, const char* key, const nlohmann::json& value) {
+  const std::string folder = scratch_folder(name);
+  std::filesystem::copy(kFolder, folder, std::filesystem::copy_options::recursive);
+  std::ifstream in(kFolder + "/adapter_config.json");
+  nlohmann::json config = nlohmann::json::parse(in);
+  config[key] = value;
+  os::write_text(folder + "/adapter_config.json", config.dump());
+  return folder;
+}
+
+// GGUF files have rows of queries and keys in another order than the folder that the adapter is of.
+TEST(Adapters, GiveTheLogitsThatPeftGives) {
+  const Tensor want = Tensor::from(flat(lora_values()["logits"]), {14, 48});
+  const Model file = fixture_model("llama3");
+  const Model folder = Model::open(TUFF_SOURCE_DIR "/tests/data/language/llama3");
+  for (const Model& model : {file, folder})
+    expect_near(model.with(Adapter::open(kFolder, model))(tokens_as({14})), want);
+}
+
+TEST(Adapters, AreReadTokenByTokenToo) {
+  const Model model = fixture_model("llama3");
+  const Model with = model.with(Adapter::open(kFolder, model));
+  Sequence sequence(with, {.cache_dtype = DType::F32});
+  const std::vector<float> want = lora_values()["logits"].back();
+  std::span<const float> got;
+  for (const int32_t token : fixture_tokens()) got = sequence.read({&token, 1});
+  for (size_t i = 0; i < want.size(); i++) EXPECT_NEAR(got[i], want[i], kNearPeft);
+}
+
+TEST(Adapters, LearnAsPeftsDo) {
+  const nlohmann::json values = lora_values();
+  const Model model = fixture_model("llama3");
+  for (const bool checkpoints : {false, true}) {
+    const Adapter adapter = Adapter::open(kFolder, model);
+    const Model with = model.with(adapter);
+    optim::AdamW optimizer(nn::parameters_of(adapter.parameters()),
+                           {.lr = values["rate"], .weight_decay = 0});
+    Jit step([&](const std::vector<Tensor>& in) {
+      optimizer.zero_grad();
+      const Tensor loss = mean_loss(with, in[0], checkpoints);
+      loss.backward();
+      optimizer.step({loss});
+      return std::vector<Tensor>{loss};
+    });
+    for (const double want : values["losses"])
+      EXPECT_NEAR(step({tokens_as({2, 7})})[0].item(), want, 2e-3 * want);
+  }
+}
+
+TEST(Adapters, ANewOneChangesNothingAndHasGradients) {
+  const Model model = fixture_model("llama");
+  const Adapter adapter = Adapter::create(model, {.rank = 4});
+  const Model with = model.with(adapter);
+  expect_near(with(tokens_as({14})), model(tokens_as({14})));
+  mean_loss(with, tokens_as({2, 7}), false).backward();
+  for (const nn::NamedTensor& p : adapter.parameters()) {
+    ASSERT_TRUE(p.tensor.grad().defined()) << p.name;
+    // While the second matrix is 0 the first has no effect.
+    EXPECT_EQ(p.tensor.grad().abs().max().item() > 0, p.name.find("lora_B") != std::string::npos);
+  }
+}
+
+TEST(Adapters, OfOneSeedAreEqual) {
+  const Model model = fixture_model("llama");
+  const auto first = [&](uint64_t seed) {
+    return Adapter::create(model, {.seed = seed}).parameters()[0].tensor.to_vector<float>();
+  };
+  EXPECT_EQ(first(1), first(1));
+  EXPECT_NE(first(1), first(2));
+}
+
+TEST(Adapters, AreSavedAsTheyAre) {
+  const Model model = fixture_model("llama3");
+  const Adapter adapter = Adapter::open(kFolder, model);
+  const std::string folder = scratch_folder("saved");
+  adapter.save(folder, "llama3");
+  const Adapter again = Adapter::open(folder, model);
+  EXPECT_EQ(again.options().rank, 3);
+  EXPECT_EQ(again.options().alpha, 5);
+  ASSERT_EQ(again.parameters().size(), adapter.parameters().size());
+  for (size_t i = 0; i < again.parameters().size(); i++)
+    EXPECT_EQ(again.parameters()[i].tensor.to_vector<float>(),
+              adapter.parameters()[i].tensor.to_vector<float>());
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Adapters, TextsBehindEachOtherDoNotSeeEachOther) {
+  const Model model = fixture_model("gemma2");  // with windows
+  const std::vector<int32_t> tokens = fixture_tokens();
+  std::vector<int32_t> texts(14), positions(14);
+  for (size_t i = 0; i < 14; i++) texts[i] = i >= 5, positions[i] = int32_t(i < 5 ? i : i - 5);
+  const ReadOptions packed{.texts = Tensor::from(texts, {14}),
+                           .positions = Tensor::from(positions, {14})};
+  const Tensor got = model(tokens_as({14}), packed);
+  expect_near(got.narrow(0, 0, 5), model(tokens_as({14}).narrow(0, 0, 5).contiguous().realize()));
+  expect_near(got.narrow(0, 5, 9), model(tokens_as({14}).narrow(0, 5, 9).contiguous().realize()));
+}
+
+TEST(Adapters, SeveralTextsAreReadAsEachAlone) {
+  const Model model = fixture_model("gemma3");
+  const Tensor both = model(tokens_as({2, 7}));
+  for (int64_t i = 0; i < 2; i++)
+    expect_near(both.select(0, i), model(tokens_as({2, 7}).select(0, i).contiguous().realize()));
+}
+
+TEST(Adapters, WhatIsNotKnownIsNamed) {
+  const Model model = fixture_model("llama3"), other = fixture_model("qwen3");
+  EXPECT_NE(error_of([&] { Adapter::open(kFolder, other); }).find("lacks the tensor"), 0u);
+  EXPECT_NE(error_of([&] { other.with(Adapter::open(kFolder, model)); }).find("another model"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { Adapter::create(model, {.rank = 0}); }).find("a rank of 0"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { Adapter::create(model, {.targets = {"wq"}}); }).find("'wq'"),
+            std::string::npos);
+  EXPECT_THROW(Adapter::create(fixture_model("phi3")), Unsupported);
+  EXPECT_THROW(Adapter::open("/nowhere", model), IoError);
+  EXPECT_THROW(Adapter::open(copy_with_config("dora", "use_dora", true), model), Unsupported);
+  EXPECT_THROW(Adapter::open(copy_with_config("rank", "r", 4), model), InvalidArgument);
+  EXPECT_THROW(Adapter::open(copy_with_config("huge", "r", 1'000'000), model), InvalidArgument);
+  EXPECT_THROW(Adapter::open(copy_with_config("kind", "peft_type", "IA3"), model), Unsupported);
+  EXPECT_THROW(Adapter::open(copy_with_config("fewer", "target_modules", {"q_proj"}), model),
+               Unsupported);
+}
+
+}  // namespace
+}  // namespace tuff::language
