@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Collects texts in order; sizes are judged before a file is read.
+// Collects files in order; sizes are judged before one is read.
 class CorpusReader {
  public:
   void add(const std::string& path) {
@@ -27,7 +27,7 @@ class CorpusReader {
     }
     add_file(path);
   }
-  std::vector<uint8_t> take() { return std::move(text_); }
+  std::vector<std::string> take() { return std::move(texts_); }
 
  private:
   void add_folder(const std::string& path) {
@@ -47,15 +47,17 @@ class CorpusReader {
     std::error_code error;
     const uint64_t size = fs::file_size(path, error);
     if (error) fail<IoError>("{}: {}", path, error.message());
-    if (size > kMaxCorpusBytes - text_.size()) {
+    if (size > kMaxCorpusBytes - size_) {
       fail<InvalidArgument>("{}: with its {} bytes the text is {} bytes long; the limit is {}",
-                            path, size, text_.size() + size, kMaxCorpusBytes);
+                            path, size, size_ + size, kMaxCorpusBytes);
     }
     const std::vector<uint8_t> bytes = os::read_file(path);
-    text_.insert(text_.end(), bytes.begin(), bytes.end());
+    texts_.emplace_back(bytes.begin(), bytes.end());
+    size_ += bytes.size();
   }
 
-  std::vector<uint8_t> text_;
+  std::vector<std::string> texts_;
+  uint64_t size_ = 0;
   std::set<std::string> open_folders_;  // from the root of the walk down to the current one
 };
 
@@ -90,10 +92,16 @@ void Corpus::require_context(uint32_t context) const {
   }
 }
 
-Corpus load_corpus(std::span<const std::string> paths) {
+std::vector<std::string> read_text_files(std::span<const std::string> paths) {
   CorpusReader reader;
   for (const std::string& path : paths) reader.add(path);
-  return Corpus(reader.take(), paths.empty() ? "no path given"
+  return reader.take();
+}
+
+Corpus load_corpus(std::span<const std::string> paths) {
+  std::vector<uint8_t> all;
+  for (const std::string& text : read_text_files(paths)) all.insert(all.end(), text.begin(), text.end());
+  return Corpus(std::move(all), paths.empty() ? "no path given"
                                              : fmt::format("{}", fmt::join(paths, ", ")));
 }
 

@@ -39,8 +39,10 @@ class Corpus {
   size_t train_size_ = 0;
 };
 
-// Files as they are, folders recursively in sorted order (names that begin with '.' are left out),
-// all joined. IoError for what cannot be read; InvalidArgument as the constructor.
+// Files as they are, folders recursively in sorted order; names that begin with '.' are left out.
+// IoError for what cannot be read; InvalidArgument above kMaxCorpusBytes together.
+std::vector<std::string> read_text_files(std::span<const std::string> paths);
+// The same, joined. Errors as those and the constructor's.
 Corpus load_corpus(std::span<const std::string> paths);
 
 // A fixed snapshot of the project's own sources and documents (examples/data/corpus.txt).

@@ -38,20 +38,66 @@ double median_of_replays(const TrainingReport& report, float StepRecord::* field
   return values.size() % 2 ? values[half] : 0.5 * (double{values[half - 1]} + values[half]);
 }
 
-// Steps as replays of one Jit, or each built anew.
-class Stepper {
+// Gradients and losses of the batches of a step, added up.
+class Sums {
  public:
-  Stepper(TrainingTask& task, bool jit) : task_(task) {
-    if (jit) jit_.emplace([this](const std::vector<Tensor>& in) { return train(in); });
+  explicit Sums(TrainingTask& task) : parameters_(task.optimizer().parameters()) {
+    for (const Tensor& p : parameters_) sums_.push_back(zeros_like(p));
+    loss_ = Tensor::zeros({}, {DType::F32, parameters_[0].device()}).realize();
+  }
+  // Takes the gradients.
+  void add(const Tensor& loss) {
+    loss_.assign(loss_ + loss);
+    for (size_t i = 0; i < sums_.size(); i++) {
+      if (parameters_[i].grad().defined()) sums_[i].assign(sums_[i] + parameters_[i].grad());
+      parameters_[i].set_grad({});
+    }
+    realize();
+  }
+  // Gives back what was added up, with what the parameters have now, and begins anew. The loss.
+  Tensor take(const Tensor& loss) {
+    const Tensor all = loss_ + loss;
+    for (size_t i = 0; i < sums_.size(); i++) {
+      const Tensor g = parameters_[i].grad();
+      parameters_[i].set_grad(g.defined() ? sums_[i] + g : sums_[i] * 1);
+      sums_[i].assign(sums_[i] * 0);
+    }
+    loss_.assign(loss_ * 0);
+    return all;
   }
 
-  // Starts a step; loss() waits for it.
-  void launch(const std::vector<Tensor>& inputs) {
-    if (jit_) {
-      results_ = &(*jit_)(inputs);
+ private:
+  static Tensor zeros_like(const Tensor& p) {
+    return Tensor::zeros(p.sizes(), {DType::F32, p.device()}).realize();
+  }
+  void realize() {
+    std::vector<Tensor> all = sums_;
+    all.push_back(loss_);
+    Tensor::realize(all);
+  }
+  std::vector<Tensor> parameters_, sums_;
+  Tensor loss_;
+};
+
+// Steps as replays of a Jit, and of another one for all batches of a step but its last; or each
+// built anew.
+class Stepper {
+ public:
+  Stepper(TrainingTask& task, bool jit) : task_(task), share_(1.0 / task.batches_per_step()) {
+    if (task.batches_per_step() > 1) sums_.emplace(task);
+    if (!jit) return;
+    last_.emplace([this](const std::vector<Tensor>& in) { return train(in); });
+    if (sums_) others_.emplace([this](const std::vector<Tensor>& in) { return add(in); });
+  }
+
+  // Starts on a batch; loss() waits for the step that the last one of it ends.
+  void launch(const std::vector<Tensor>& inputs, bool is_last) {
+    std::optional<Jit>& jit = is_last ? last_ : others_;
+    if (jit) {
+      results_ = &(*jit)(inputs);
     } else {
       const uint64_t kernels = counters_.kernels, submits = counters_.submits;
-      own_results_ = train(inputs);
+      own_results_ = is_last ? train(inputs) : add(inputs);
       results_ = &own_results_;
       kernels_ = static_cast<uint32_t>(counters_.kernels - kernels);
       submits_ = static_cast<uint32_t>(counters_.submits - submits);
@@ -60,21 +106,39 @@ class Stepper {
   float loss() const { return static_cast<float>((*results_)[0].item()); }
 
   void describe(TrainingReport& report) const {
-    report.kernels_per_step = jit_ ? jit_->stats().kernels : kernels_;
-    report.submits_per_step = jit_ ? jit_->stats().submits_per_replay : submits_;
+    report.kernels_per_step = last_ ? last_->stats().kernels : kernels_;
+    report.submits_per_step = last_ ? last_->stats().submits_per_replay : submits_;
+    if (!others_) return;
+    const uint32_t others = task_.batches_per_step() - 1;
+    report.kernels_per_step += others * others_->stats().kernels;
+    report.submits_per_step += others * others_->stats().submits_per_replay;
   }
 
  private:
-  std::vector<Tensor> train(const std::vector<Tensor>& inputs) {
+  Tensor gradients_of(const std::vector<Tensor>& inputs) {
     const TrainingMode training;
-    const Tensor loss = task_.loss(inputs);
+    const Tensor loss = sums_ ? task_.loss(inputs) * share_ : task_.loss(inputs);
     loss.backward();
+    return loss;
+  }
+  std::vector<Tensor> add(const std::vector<Tensor>& inputs) {
+    const Tensor loss = gradients_of(inputs);
+    sums_->add(loss);
+    return {loss};
+  }
+  std::vector<Tensor> train(const std::vector<Tensor>& inputs) {
+    Tensor loss = gradients_of(inputs);
+    if (sums_) loss = sums_->take(loss);
+    if (const double most = task_.max_gradient_norm(); most > 0)
+      optim::clip_grad_norm_(task_.optimizer().parameters(), most);
     task_.optimizer().step({loss});
     return {loss};
   }
 
   TrainingTask& task_;
-  std::optional<Jit> jit_;
+  const double share_;  // of a batch in its step
+  std::optional<Sums> sums_;
+  std::optional<Jit> last_, others_;
   const std::vector<Tensor>* results_ = nullptr;
   std::vector<Tensor> own_results_;
   engine::GlobalCounters& counters_ = engine::counters();
@@ -174,23 +238,27 @@ void run_steps(TrainingTask& task, uint32_t steps, const TrainingOptions& option
   validate(task, report.resumed_at, observer, report, watch);
   std::array<std::vector<Tensor>, 2> inputs{task.make_inputs(), task.make_inputs()};
   Stepper stepper(task, options.jit);
-  if (report.resumed_at < steps)
-    task.write_batch(report.resumed_at, inputs[report.resumed_at % 2]);
+  const uint32_t per_step = task.batches_per_step();
+  uint32_t batch = report.resumed_at * per_step;
+  if (report.resumed_at < steps) task.write_batch(batch, inputs[batch % 2]);
   const uint64_t start_ns = os::monotonic_ns();
   uint64_t begin_ns = start_ns;
   for (uint32_t step = report.resumed_at; step < steps; ++step) {
     report.out_of_time = is_over(options.seconds, start_ns) && report.steps_of_this_run() != 0;
     if (report.out_of_time || observer.stop_requested()) break;
     task.before_step(step);
-    const uint64_t launch_ns = os::monotonic_ns();
-    stepper.launch(inputs[step % 2]);
-    const uint64_t launched_ns = os::monotonic_ns();
-    // The device works on this step while the host prepares the next batch.
-    if (step + 1 < steps) task.write_batch(step + 1, inputs[(step + 1) % 2]);
+    uint64_t launching_ns = 0;
+    for (uint32_t i = 1; i <= per_step; ++i, ++batch) {
+      const uint64_t launch_ns = os::monotonic_ns();
+      stepper.launch(inputs[batch % 2], i == per_step);
+      launching_ns += os::monotonic_ns() - launch_ns;
+      // The device works on this batch while the host prepares the next one.
+      if (step + 1 < steps || i < per_step) task.write_batch(batch + 1, inputs[(batch + 1) % 2]);
+    }
     const float loss = stepper.loss();
     const uint64_t end_ns = os::monotonic_ns();
     report.steps.push_back({step + 1, loss, static_cast<float>(double(end_ns - begin_ns) / 1e6),
-                            static_cast<float>(double(launched_ns - launch_ns) / 1e3)});
+                            static_cast<float>(double(launching_ns) / 1e3)});
     stepper.describe(report);
     observer.on_step(report.steps.back());
     watch.look(step + 1, double{loss});

@@ -77,8 +77,13 @@ class TrainingTask {
  public:
   virtual ~TrainingTask() = default;
   virtual std::vector<Tensor> make_inputs() = 0;  // the tensors of one batch, realized
-  // Writes the batch of `step` (from 0) into them with copy_from. Allocates nothing.
-  virtual void write_batch(uint32_t step, std::vector<Tensor>& inputs) = 0;
+  // Writes batch `number` (from 0; batches_per_step() of them are a step) into them with copy_from.
+  // Allocates nothing.
+  virtual void write_batch(uint32_t number, std::vector<Tensor>& inputs) = 0;
+  // So many batches, one after the other, are a step by the mean of their gradients.
+  virtual uint32_t batches_per_step() const { return 1; }
+  // What the norm of all gradients together is scaled down to; 0: never.
+  virtual double max_gradient_norm() const { return 0; }
   virtual void before_step(uint32_t) {}  // the learning rate; after the last step has ended
   // Forward: the mean loss of a batch. A step is this in training mode, its gradients and a step of
   // the optimizer, captured once.

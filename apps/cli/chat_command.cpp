@@ -3,6 +3,7 @@
 #include <iostream>
 #include <memory>
 
+#include <tuff/adapter.h>
 #include <tuff/chat_template.h>
 #include <tuff/language.h>
 
@@ -18,7 +19,7 @@ namespace tuff::cli {
 namespace {
 
 struct Options {
-  std::string model, prompt, system, device;
+  std::string model, lora, prompt, system, device;
   bool raw = false, json = false;
   int64_t tokens = -1, context = 0;
   language::Sampling sampling;
@@ -51,7 +52,7 @@ class Conversation {
   explicit Conversation(const Options& o)
       : o_(o),
         device_(engine::canonical_device(o.device)),
-        model_(language::Model::open(o.model, {.device = device_})),
+        model_(opened(o, device_)),
         sequence_(model_, {.context = o.context}) {
     if (!o.raw) template_.emplace(template_text());
     reset();
@@ -76,6 +77,10 @@ class Conversation {
   }
 
  private:
+  static language::Model opened(const Options& o, const std::string& device) {
+    const language::Model model = language::Model::open(o.model, {.device = device});
+    return o.lora.empty() ? model : model.with_adapter(language::Adapter::open(o.lora, model));
+  }
   std::string template_text() const {
     const std::string& text = model_.tokenizer().chat_template();
     if (text.empty())
@@ -200,6 +205,8 @@ void add_chat_command(CLI::App& app, Action& chosen) {
   c->add_option("model", o->model, "A GGUF file, or a folder of Hugging Face's")
       ->required()
       ->type_name("MODEL");
+  c->add_option("--lora", o->lora, "An adapter, as `tuff finetune` and PEFT write them")
+      ->type_name("DIR");
   c->add_option("--prompt", o->prompt, "One question; without it they are read line by line")
       ->type_name("TEXT");
   CLI::Option* system =

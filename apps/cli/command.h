@@ -47,6 +47,7 @@ void add_devices_command(CLI::App& app, Action& chosen);
 void add_bringup_command(CLI::App& app, Action& chosen);
 void add_cache_command(CLI::App& app, Action& chosen);
 void add_train_command(CLI::App& app, Action& chosen);
+void add_finetune_command(CLI::App& app, Action& chosen);
 void add_generate_command(CLI::App& app, Action& chosen);
 void add_chat_command(CLI::App& app, Action& chosen);
 void add_perplexity_command(CLI::App& app, Action& chosen);

@@ -1,18 +1,13 @@
 // `tuff train gpt|digits|copy`.
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <optional>
-#include <set>
 
 #include "base/check.h"
-#include "base/env.h"
 #include "base/os.h"
-#include "base/os_cache.h"
-#include "base/os_stream.h"
 #include "cli/command.h"
-#include "cli/training_display.h"
+#include "cli/training_command.h"
 #include "models/checkpoint.h"
 #include "models/copy_trainer.h"
 #include "models/corpus.h"
@@ -22,19 +17,6 @@
 
 namespace tuff::cli {
 namespace {
-
-struct RunOptions {
-  std::string curve, folder;
-  bool json = false;
-  std::set<std::string> given;  // options, without their dashes
-
-  // --curve, else a file in --out, else (for people only) one in the current folder.
-  std::string curve_path(const char* name) const {
-    if (!curve.empty()) return curve;
-    if (!folder.empty()) return (std::filesystem::path(folder) / name).string();
-    return json ? "" : name;
-  }
-};
 
 struct GptOptions {
   RunOptions run;
@@ -57,174 +39,6 @@ struct CopyOptions {
   RunOptions run;
   models::CopyTraining training;
 };
-
-CLI::Validator ends_in_safetensors() {
-  auto check = [](const std::string& path) {
-    return path.ends_with(".safetensors") ? std::string()
-                                          : fmt::format("{} does not end in .safetensors", path);
-  };
-  return CLI::Validator(check, "");
-}
-
-void add_run_options(CLI::App& command, RunOptions& o, models::TrainingOptions& training,
-                     uint32_t& seed) {
-  add_device_option(command, training.device);
-  add_setting(command, "--seed", seed, "Of initial weights, batches and samples", "N");
-  command.add_option("--curve", o.curve, "Write the losses of the steps to this CSV file")
-      ->type_name("FILE");
-  command.add_option("--out", o.folder, "Folder of the loss curve, made if it is not there")
-      ->type_name("DIR");
-  command.add_flag_callback(
-      "--no-jit", [&training] { training.jit = false; },
-      "Build and schedule every step anew instead of replaying one");
-  command
-      .add_option("--seconds", training.seconds,
-                  "Ends after the step that is done so long after the first one began, as after "
-                  "the last of --steps; 0: no limit")
-      ->check(between(0.0, 1e9))
-      ->type_name("S");
-  command.add_flag("--json", o.json,
-                   "One JSON object per line; no curve unless --curve or --out is given");
-  CLI::Option* save =
-      command
-          .add_option("--save", training.checkpoints.save,
-                      "Writes the state of the training to this .safetensors file at the end, also "
-                      "after Ctrl-C; one that cannot be written then is exit code 1")
-          ->check(ends_in_safetensors())
-          ->type_name("FILE");
-  command
-      .add_option("--save-every", training.checkpoints.every,
-                  "And after each N steps; where that fails the training goes on")
-      ->check(CLI::Range(1u, models::kMaxTrainingSteps))
-      ->needs(save)
-      ->type_name("N");
-  command
-      .add_option("--resume", training.checkpoints.resume,
-                  "Goes on from a file that --save wrote, with its settings and the same losses as "
-                  "without a break; --steps may be another number")
-      ->type_name("FILE");
-}
-
-// Names of the options that were given, without their dashes.
-std::set<std::string> given_options(const CLI::App& command) {
-  std::set<std::string> names;
-  for (const CLI::Option* o : command.get_options()) {
-    if (o->count() > 0) names.insert(o->get_single_name());
-  }
-  return names;
-}
-
-// The range of a setting, by its option's name without the dashes.
-template <class Training>
-models::SettingRange range_of(const std::string& setting) {
-  Training training;
-  std::optional<models::SettingRange> found;
-  for_each_setting(training, [&](const char* name, auto&, models::SettingRange range) {
-    if (name == setting) found = range;
-  });
-  return found.value();
-}
-
-// Overwrites `training` with the settings of a checkpoint. An option that was given has to agree
-// with it (UsageError), but for the number of steps, which may be another.
-template <class Training>
-void take_settings(Training& training, const models::Checkpoint& checkpoint,
-                   const std::set<std::string>& given) {
-  for_each_setting(training, [&]<class T>(const char* name, T& value, models::SettingRange range) {
-    const T saved = checkpoint.setting<T>(name, range);
-    const bool chosen = given.contains(name);
-    if (chosen && std::string(name) == "steps") return;
-    if (chosen && value != saved)
-      throw UsageError(fmt::format("--{} {}: {} was trained with {}; leave the option out", name,
-                                   models::setting_text(value), checkpoint.path(),
-                                   models::setting_text(saved)));
-    value = saved;
-  });
-}
-
-template <class Training>
-CLI::Option* add_count(CLI::App& command, const std::string& setting, uint32_t& value,
-                       const std::string& text) {
-  const models::SettingRange range = range_of<Training>(setting);
-  return add_setting(command, "--" + setting, value, text, "N",
-                     CLI::Range(uint32_t(range.least), uint32_t(range.most)));
-}
-
-template <class Training>
-CLI::Validator in_range_of(const std::string& setting) {
-  const models::SettingRange range = range_of<Training>(setting);
-  return between(range.least, range.most);
-}
-
-// A cache folder that the user named has to be there; the default one is done without if need be.
-// One that cannot be written is read, and one that others may write is warned of and not used.
-void require_cache_folder() {
-  const std::string folder = env_text(Env::TUFF_CACHE_DIR);
-  if (folder.empty() || !env_flag(Env::TUFF_CACHE)) return;
-  const std::string why = os::trusted_path(folder, /*make_folders=*/true).refusal;
-  if (!why.empty() && !os::is_directory(folder))
-    fail<IoError>("TUFF_CACHE_DIR {}: {}; name another folder or set TUFF_CACHE=0", folder, why);
-}
-
-// What every training does first. Returns the file of the curve, which is found not to be writable
-// before the training, so that hours are not lost at its end.
-std::string prepare(const RunOptions& o, const char* curve_name) {
-  require_cache_folder();
-  if (!o.folder.empty()) os::make_directories(o.folder);
-  const std::string curve = o.curve_path(curve_name);
-  if (!curve.empty()) os::require_writable(curve);
-  return curve;
-}
-
-// Trains, then asks the model something. An error that an interrupt caused (it reaches the
-// compilers too) is the interrupt.
-template <class Trainer, class Function>
-void run(Trainer& trainer, TrainingDisplay& display, Function ask) {
-  try {
-    trainer.run(display);
-    display.bar().clear();
-    ask();
-  } catch (const Error&) {
-    if (!os::interrupted()) throw;
-  }
-  display.bar().clear();
-}
-
-// The curve, then the exit code: a state that was asked for and is not there is a failure, even
-// where the user has interrupted the training to get it.
-int finish(const RunOptions& o, const std::string& curve, const models::TrainingReport& report) {
-  const bool unsaved = !report.unsaved.empty();
-  if (unsaved) print_error(report.unsaved);  // the curve may find no room either
-  if (!curve.empty() && !report.steps.empty()) {
-    os::write_text(curve, loss_csv(report));
-    if (!o.json) fmt::print("loss curve: {}\n", curve);
-  }
-  if (unsaved) return kExitFailed;
-  if (!os::interrupted()) return kExitOk;
-  fmt::print(stderr, "tuff: interrupted after {} step{}\n", report.steps.size(),
-             report.steps.size() == 1 ? "" : "s");
-  return kExitInterrupted;
-}
-
-// The settings of the checkpoint that is resumed, if there is one.
-template <class Training>
-void take_resumed(Training& training, const RunOptions& o, const char* task) {
-  const std::string& path = training.checkpoints.resume;
-  if (path.empty()) return;
-  take_settings(training, models::Checkpoint(path, task, training.device), o.given);
-}
-
-template <class Options>
-void choose(CLI::App* command, const std::shared_ptr<Options>& o, int (*train)(Options),
-            Action& chosen) {
-  command->callback([=, &chosen] {
-    o->run.given = given_options(*command);
-    chosen = [=] {
-      os::catch_interrupts();
-      return train(*o);
-    };
-  });
-}
 
 // ---- gpt
 
@@ -283,7 +97,7 @@ int train_gpt(GptOptions o) {
   models::GptTrainer trainer(t, corpus);
   TrainingDisplay display("gpt", t.recipe.steps, o.run.json);
   std::string written;
-  run(trainer, display, [&] {
+  run_training(trainer, display, [&] {
     if (o.sample && !os::interrupted()) written = trainer.sample(o.sample, o.temperature, display);
   });
   if (!written.empty()) print_sample(o, written);
@@ -386,7 +200,7 @@ int train_digits(DigitsOptions o) {
   models::DigitsTrainer trainer(t, images);
   TrainingDisplay display("digits", t.steps, o.run.json);
   DigitsResult result;
-  run(trainer, display, [&] {
+  run_training(trainer, display, [&] {
     if (!os::interrupted()) result = test_digits(trainer, t, images);
   });
   print_digits(o, images, result, trainer.report());
@@ -430,7 +244,7 @@ int train_copy(CopyOptions o) {
   models::CopyTrainer trainer(t);
   TrainingDisplay display("copy", t.steps, o.run.json);
   std::optional<double> accuracy;
-  run(trainer, display, [&] {
+  run_training(trainer, display, [&] {
     const double share = trainer.accuracy(display);
     if (!os::interrupted()) accuracy = share;
   });

@@ -61,7 +61,7 @@ class Model {
   Tensor operator()(const Tensor& tokens, const ReadOptions& options = {}) const;
   /// The same model with what an adapter adds to its linear maps; in place of another adapter.
   /// InvalidArgument for an adapter of another model.
-  Model with(const Adapter& adapter) const;
+  Model with_adapter(const Adapter& adapter) const;
 
  private:
   friend class Sequence;

@@ -1,6 +1,7 @@
 // tuff.language: language models, what they read and what they write.
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
+#include <tuff/adapter.h>
 #include <tuff/language.h>
 
 #include <filesystem>
@@ -13,6 +14,7 @@ namespace {
 
 using py::arg;
 using Path = std::filesystem::path;
+using language::Adapter;
 using language::Answer;
 using language::Batch;
 using language::BatchStats;
@@ -57,8 +59,51 @@ void bind_model(py::module_& m) {
       .def("description", &Model::description)
       .def("tokenizer", &Model::tokenizer)
       .def_property_readonly("device", &Model::device, "\"\" is the default device.")
-      .def("__call__", &Model::operator(), arg("tokens"),
-           "(tokens) of integers -> (tokens, vocabulary): logits, without a cache.");
+      .def(
+          "__call__",
+          [](const Model& model, const Tensor& tokens, const std::optional<Tensor>& texts,
+             const std::optional<Tensor>& positions, bool checkpoints) {
+            return model(tokens, {.texts = texts.value_or(Tensor()),
+                                  .positions = positions.value_or(Tensor()),
+                                  .checkpoints = checkpoints});
+          },
+          arg("tokens"), arg("texts") = py::none(), arg("positions") = py::none(),
+          arg("checkpoints") = false,
+          "(tokens) of integers -> (tokens, vocabulary): logits, without a cache; (texts, tokens) of "
+          "several. texts, positions: of tokens of several texts behind each other in a row.")
+      .def("with_adapter", &Model::with_adapter, arg("adapter"),
+           "The same model with what an adapter adds to its linear maps.");
+}
+
+void bind_adapter(py::module_& m) {
+  static const language::LoraOptions usual;
+  py::class_<Adapter>(m, "Adapter", "Low-rank matrices beside a model's linear maps (LoRA).")
+      .def_static(
+          "create",
+          [](const Model& model, int64_t rank, double alpha,
+             const std::optional<std::vector<std::string>>& targets, uint64_t seed) {
+            return Adapter::create(model, {rank, alpha, targets.value_or(usual.targets), seed});
+          },
+          arg("model"), arg("rank") = usual.rank, arg("alpha") = usual.alpha,
+          arg("targets") = py::none(), arg("seed") = 0,
+          "A new one, which changes nothing yet; of all linear maps if no targets are named.")
+      .def_static(
+          "open",
+          [](const Path& folder, const Model& model) {
+            return Adapter::open(folder.string(), model);
+          },
+          arg("folder"), arg("model"), "A folder as PEFT writes it.")
+      .def(
+          "save",
+          [](const Adapter& a, const Path& folder, const std::string& base) {
+            a.save(folder.string(), base);
+          },
+          arg("folder"), arg("base") = "", "As open() and PEFT read it.")
+      .def("parameters", [](const Adapter& a) { return dict_of(a.parameters()); },
+           "By PEFT's names; they require gradients.")
+      .def_property_readonly("rank", [](const Adapter& a) { return a.options().rank; })
+      .def_property_readonly("alpha", [](const Adapter& a) { return a.options().alpha; })
+      .def_property_readonly("targets", [](const Adapter& a) { return a.options().targets; });
 }
 
 void bind_sequence(py::module_& m) {
@@ -274,6 +319,7 @@ void bind_language(py::module_& parent) {
   py::module_ m = parent.def_submodule("language", "Language models in files.");
   bind_description(m);
   bind_model(m);
+  bind_adapter(m);
   bind_sequence(m);
   bind_sampling(m);
   bind_pieces(m);

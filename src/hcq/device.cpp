@@ -124,12 +124,13 @@ void Queue::wait(uint64_t value) {
   if (passed(value)) return;
   device_.fail_if_lost();
   Signal& line = timeline();
-  uint64_t seen = line.value(), since_ns = os::monotonic_ns();
+  uint64_t seen = line.value(), inside = progress(), since_ns = os::monotonic_ns();
   while (!line.wait(value, kWaitSliceNs)) {
     device_.fail_if_lost();
     uint64_t now_ns = os::monotonic_ns(), reached = line.value();
-    if (reached != seen || device_.liveness().waits_for_disk()) {
-      seen = reached;
+    const uint64_t now_inside = progress();
+    if (reached != seen || now_inside != inside || device_.liveness().waits_for_disk()) {
+      seen = reached, inside = now_inside;
       since_ns = now_ns;
       continue;
     }

@@ -84,12 +84,15 @@ class Queue {
   // queues whose launches are packets that hold their size, and cannot read it.
   virtual bool takes_group_slots() const { return false; }
   virtual uint64_t last_submitted() const = 0;
+  // Rises while a list runs, in queues that know how far they are in it: one list may be a whole
+  // training step.
+  virtual uint64_t progress() const { return 0; }
   // For errors: "compute queue at 7 of 9: matmul, copy", where that is known.
   virtual std::string in_flight() const { return {}; }
   // Asks the device only about values that it has not been seen to reach.
   bool passed(uint64_t value);
   // Host wait for a value; polls Device::check_status and throws DeviceLost after
-  // TUFF_TIMEOUT_MS (30,000) without progress of the timeline; of a held device after four times as
+  // TUFF_TIMEOUT_MS (30,000) without progress, of the timeline or in a list; of a held device after four times as
   // long.
   virtual void wait(uint64_t value);
   void wait_idle() { wait(last_submitted()); }

@@ -173,7 +173,7 @@ void Adapter::save(const std::string& folder, const std::string& base) const {
   os::write_text(folder + "/adapter_config.json", json.dump(2) + "\n");
 }
 
-Model Model::with(const Adapter& adapter) const {
+Model Model::with_adapter(const Adapter& adapter) const {
   auto state = std::make_shared<State>(*state_);
   const Config& c = state->config;
   const LoraOptions& o = adapter.options_;

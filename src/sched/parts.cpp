@@ -12,6 +12,7 @@
 #include "base/split_mix.h"
 #include "ir/scalar_eval.h"
 #include "ir/walk.h"
+#include "sched/keep.h"
 
 namespace tuff::sched {
 
@@ -142,9 +143,12 @@ bool is_matrix_product(const Node& reduce, int64_t least_reuse) {
 namespace {
 
 // A row kernel between two products may keep its rows in fast memory (sched/keep.h): the second
-// product, which sums over such a row, stays whole.
-bool follows_rows_of_product(const Node& reduce) {
+// product, which sums over such a row, stays whole. Rows that are too long for that, as those of a
+// vocabulary, are not kept.
+bool follows_kept_rows(const Target& target, const Node& reduce) {
   const int64_t row = reduced_count(reduce);
+  const double kept_bytes = double(row) * double(kRowsTogether) * double(sizeof(float));
+  if (kept_bytes > double(target.l2_bytes) * kCacheShare) return false;
   const auto is_product = [](const Node* n) {
     return n->op == Op::Reduce && is_matrix_product(*n);
   };
@@ -186,7 +190,7 @@ int64_t panel_parts(const Target& target, const Node& reduce, int64_t extent) {
   const int64_t panel_bytes = reduced_count(reduce) * kSplitPanelBytes;
   const bool is_long = !target.has_local && cache > 0 && 4 * panel_bytes > 3 * cache;
   if (!is_long || outputs < kSplitMaxOutputs || !is_matrix_product(reduce, kSplitLeastReuse) ||
-      follows_rows_of_product(reduce))
+      follows_kept_rows(target, reduce))
     return 0;
   const int64_t least = (8 * panel_bytes + 3 * cache - 1) / (3 * cache);
   // The longest axis may have fewer elements: then these are the parts, if their panels fit.

@@ -60,12 +60,12 @@ TEST(Adapters, GiveTheLogitsThatPeftGives) {
   const Model file = fixture_model("llama3");
   const Model folder = Model::open(TUFF_SOURCE_DIR "/tests/data/language/llama3");
   for (const Model& model : {file, folder})
-    expect_near(model.with(Adapter::open(kFolder, model))(tokens_as({14})), want);
+    expect_near(model.with_adapter(Adapter::open(kFolder, model))(tokens_as({14})), want);
 }
 
 TEST(Adapters, AreReadTokenByTokenToo) {
   const Model model = fixture_model("llama3");
-  const Model with = model.with(Adapter::open(kFolder, model));
+  const Model with = model.with_adapter(Adapter::open(kFolder, model));
   Sequence sequence(with, {.cache_dtype = DType::F32});
   const std::vector<float> want = lora_values()["logits"].back();
   std::span<const float> got;
@@ -78,7 +78,7 @@ TEST(Adapters, LearnAsPeftsDo) {
   const Model model = fixture_model("llama3");
   for (const bool checkpoints : {false, true}) {
     const Adapter adapter = Adapter::open(kFolder, model);
-    const Model with = model.with(adapter);
+    const Model with = model.with_adapter(adapter);
     optim::AdamW optimizer(nn::parameters_of(adapter.parameters()),
                            {.lr = values["rate"], .weight_decay = 0});
     Jit step([&](const std::vector<Tensor>& in) {
@@ -96,7 +96,7 @@ TEST(Adapters, LearnAsPeftsDo) {
 TEST(Adapters, ANewOneChangesNothingAndHasGradients) {
   const Model model = fixture_model("llama");
   const Adapter adapter = Adapter::create(model, {.rank = 4});
-  const Model with = model.with(adapter);
+  const Model with = model.with_adapter(adapter);
   expect_near(with(tokens_as({14})), model(tokens_as({14})));
   mean_loss(with, tokens_as({2, 7}), false).backward();
   for (const nn::NamedTensor& p : adapter.parameters()) {
@@ -152,7 +152,7 @@ TEST(Adapters, SeveralTextsAreReadAsEachAlone) {
 TEST(Adapters, WhatIsNotKnownIsNamed) {
   const Model model = fixture_model("llama3"), other = fixture_model("qwen3");
   EXPECT_NE(error_of([&] { Adapter::open(kFolder, other); }).find("lacks the tensor"), 0u);
-  EXPECT_NE(error_of([&] { other.with(Adapter::open(kFolder, model)); }).find("another model"),
+  EXPECT_NE(error_of([&] { other.with_adapter(Adapter::open(kFolder, model)); }).find("another model"),
             std::string::npos);
   EXPECT_NE(error_of([&] { Adapter::create(model, {.rank = 0}); }).find("a rank of 0"),
             std::string::npos);

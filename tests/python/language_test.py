@@ -1,6 +1,7 @@
 """tuff.language: models, sequences, draws and answers, as Python has them. Usage: language_test.py SOURCE_FOLDER"""
 import pathlib
 import sys
+import tempfile
 import unittest
 
 import tuff
@@ -32,6 +33,30 @@ class Language(unittest.TestCase):
         self.assertEqual(s.tokens(), [3])
         with self.assertRaisesRegex(tuff.InvalidArgument, "token 48 is none of the vocabulary's 48"):
             s.read([48])
+
+    def test_adapters(self):
+        tokens = tuff.tensor([[3, 1, 4, 1], [5, 9, 2, 6]], device="CPU")
+        adapter = tuff.language.Adapter.create(self.model, rank=2, targets=["q_proj", "down_proj"])
+        self.assertEqual((adapter.rank, adapter.alpha, adapter.targets), (2, 32, ["q_proj", "down_proj"]))
+        model = self.model.with_adapter(adapter)
+        parameters = adapter.parameters()
+        optimizer = tuff.optim.SGD(list(parameters.values()), lr=0.5)
+
+        def loss():
+            return model(tokens)[:, :-1].flatten(0, 1).cross_entropy(tokens[:, 1:].flatten())
+        first = loss()
+        first.backward()
+        optimizer.step([first])
+        self.assertLess(loss().item(), first.item())
+        with tempfile.TemporaryDirectory() as folder:
+            adapter.save(folder, base="qwen2")
+            again = tuff.language.Adapter.open(folder, self.model)
+            for name, value in parameters.items():
+                self.assertEqual(again.parameters()[name].tolist(), value.tolist())
+        packed = self.model(tokens[0], texts=tuff.tensor([0, 0, 1, 1], device="CPU"),
+                            positions=tuff.tensor([0, 1, 0, 1], device="CPU"))
+        alone = self.model(tokens[0, 2:].contiguous())
+        self.assertLess((packed[2:] - alone).abs().max().item(), 1e-4)
 
     def test_answers(self):
         s = tuff.language.Sequence(self.model)

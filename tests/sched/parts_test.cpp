@@ -159,6 +159,18 @@ TEST(Parts, PanelsAreWholeImagesWhereNoMoreFit) {
   EXPECT_FALSE(choose_parts(*sum, cpu)) << "an image does not fit";
 }
 
+// Between two products a row may be kept in fast memory: its sum stays whole then.
+TEST(Parts, RowsThatCannotBeKeptAreCut) {
+  Target cpu = host_target("CPU");
+  cpu.l2_bytes = 1 << 20;
+  const auto behind_rows = [&](int64_t length) {
+    const UOp scores = matmul(host_buffer({64, 64}), host_buffer({64, length}));
+    return matmul(softmax(scores), host_buffer({length, 64}))->src(0);
+  };
+  EXPECT_FALSE(choose_parts(*behind_rows(8192), cpu));
+  EXPECT_TRUE(choose_parts(*behind_rows(32768), cpu)) << "those of a vocabulary";
+}
+
 TEST(Parts, MayBeSkippedByName) {
   Target cores = host_target("CPU");
   cores.cores = 8;

@@ -185,6 +185,11 @@ CpuQueue::Ended CpuQueue::run(CpuList& list, uint64_t end_ns) {
   for (const CpuPacket* at = first + cursor_; at != end; ++at) {
     const CpuPacket& p = *at;
     if (is_empty(p)) continue;
+    if (stop_.load(std::memory_order_relaxed)) {  // memory that the rest works on may go now
+      cursor_ = static_cast<size_t>(at - first);
+      blocked_on_ = {&never_, 1};
+      return Ended::Blocked;
+    }
     if (end_ns != UINT64_MAX && is_late(p, end_ns)) {
       cursor_ = static_cast<size_t>(at - first);
       return Ended::Late;
@@ -195,11 +200,13 @@ CpuQueue::Ended CpuQueue::run(CpuList& list, uint64_t end_ns) {
         break;
       case CpuPacket::Kind::Dispatch:
         pool_.run(p.dispatch.fn, p.dispatch.args, p.dispatch.grid, *p.dispatch.cost_ns);
+        note_progress();
         break;
       case CpuPacket::Kind::DispatchIndirect: {
         const uint32_t* groups = p.dispatch.indirect;
         pool_.run(p.dispatch.fn, p.dispatch.args, {groups[0], groups[1], groups[2]},
                   *p.dispatch.cost_ns);
+        note_progress();
         break;
       }
       case CpuPacket::Kind::Copy: std::memcpy(p.copy.dst, p.copy.src, p.copy.size_bytes); break;

@@ -83,6 +83,7 @@ class CpuQueue final : public hcq::Queue {
   std::vector<uint64_t> timestamps(hcq::EncodedList& list) override;
   hcq::Signal& timeline() override { return timeline_; }
   uint64_t last_submitted() const override { return submitted_.load(std::memory_order_acquire); }
+  uint64_t progress() const override { return shared_.load(std::memory_order_relaxed); }
 
  private:
   static constexpr uint64_t kRingEntries = 256;
@@ -114,6 +115,9 @@ class CpuQueue final : public hcq::Queue {
   // elsewhere now and then, for a Ctrl-C: what is left is the queue's own thread's.
   Progress consume(uint64_t until, uint64_t end_ns = UINT64_MAX);
   bool is_late(const CpuPacket& next, uint64_t end_ns);
+  void note_progress() {  // by the consumer alone
+    shared_.store(shared_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
   void declare_failed() noexcept;  // without the consumer's role
   Ended run(CpuList& list, uint64_t end_ns);
   void ring_doorbell();
@@ -130,6 +134,7 @@ class CpuQueue final : public hcq::Queue {
   std::array<CpuList*, kRingEntries> ring_{};  // entry v % kRingEntries belongs to value v
   alignas(64) std::atomic<uint64_t> submitted_{0};
   alignas(64) std::atomic<bool> consuming_{false};  // the consumer's role is taken
+  std::atomic<uint64_t> shared_{0};                 // launches of several groups that have ended
   size_t cursor_ = 0;                               // of the consumer: next packet of its list
   uint32_t packets_ = 0;                            // that it has run; the clock costs 20 ns
   struct {

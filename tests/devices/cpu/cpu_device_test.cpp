@@ -56,11 +56,45 @@ class Cpu : public testing::Test {
     return {s, -1, 0, s.size_bytes, read, write};
   }
 
+  static constexpr uint32_t kLongGroups = 600;
+  // A second's work in launches of some ms, each of which adds 1 to the first element.
+  std::vector<GraphNode> long_list(Span out) const {
+    constexpr int kLaunches = 120;
+    return std::vector<GraphNode>(
+        kLaunches, Launch{program("slow_mark"),
+                          {fixed(out, true, true)},
+                          {{int32_t(kLongGroups), -1}, {1, -1}},
+                          {kLongGroups, 1, 1}});
+  }
+
   EnvOverride threads{Env::TUFF_THREADS, "3"};
   std::unique_ptr<Device> device = cpu_open("");
   std::vector<std::unique_ptr<Program>> programs;
   Queue& queue = device->compute_queue();
 };
+
+// A training step of a large model takes longer than a device may be silent.
+TEST_F(Cpu, AListThatGoesOnIsNotSilent) {
+  EnvOverride soon(Env::TUFF_TIMEOUT_MS, "300");
+  CommandGraph graph(*device, long_list(memory(kLongGroups * 4)), 0, {}, 1);
+  const uint64_t begin_ns = os::monotonic_ns();
+  EXPECT_NO_THROW(queue.wait(graph.replay({}, {})));
+  EXPECT_GT(os::monotonic_ns() - begin_ns, 300'000'000u) << "too short to show anything";
+}
+
+// Its memory goes when a device is closed.
+TEST_F(Cpu, NothingOfAListRunsOnALostDevice) {
+  const Span out = memory(kLongGroups * 4);
+  CommandGraph graph(*device, long_list(out), 0, {}, 1);
+  graph.replay({}, {});
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  device->declare_lost("by the test");
+  const auto* first = static_cast<const volatile uint32_t*>(static_cast<void*>(out.host()));
+  const uint32_t then = *first;
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(*first, then);
+  EXPECT_LT(then, 120u);
+}
 
 TEST_F(Cpu, ProbeNamesTheRemedy) {
   EXPECT_TRUE(cpu_probe()[0].usable);
