@@ -87,6 +87,7 @@ Json done(const FinetuneOptions& o, const Rows& rows, const models::TrainingRepo
 }
 
 int finetune(FinetuneOptions o) {
+  if (o.texts.empty() && o.chats.empty()) throw UsageError("--text or --chat is needed");
   models::FinetuneTraining& t = o.training;
   t.device = engine::canonical_device(t.device);
   if (!o.targets.empty()) t.targets = o.targets;
@@ -94,9 +95,10 @@ int finetune(FinetuneOptions o) {
                         std::begin(models::kRateSchedules));
   take_resumed(t, o.run, models::kFinetuneTask);
   const language::Model model = language::Model::open(o.model, {.device = t.device});
-  if (int64_t(t.context) > model.description().context)
-    throw UsageError(fmt::format("--context {}: the model was trained for {}", t.context,
-                                 model.description().context));
+  const int64_t most = model.description().context;
+  if (!o.run.given.contains("context")) t.context = uint32_t(std::min<int64_t>(t.context, most));
+  if (int64_t(t.context) > most)
+    throw UsageError(fmt::format("--context {}: the model was trained for {}", t.context, most));
   const Rows rows = rows_of(o, read(o, model.tokenizer()));
   choose_steps(o, rows.learned.rows());
   const std::string curve = prepare(o.run, "tuff-finetune-loss.csv");
@@ -193,14 +195,7 @@ void add_finetune_command(CLI::App& app, Action& chosen) {
       "  tuff finetune MODEL.gguf --text notes.txt --steps 100\n"
       "  tuff finetune MODEL.gguf --chat chats.jsonl --epochs 3 --out my-adapter --save run.safetensors\n"
       "  tuff chat MODEL.gguf --lora my-adapter");
-  c->callback([c, o, &chosen] {
-    if (o->texts.empty() && o->chats.empty()) throw UsageError("--text or --chat is needed");
-    o->run.given = given_options(*c);
-    chosen = [o] {
-      os::catch_interrupts();
-      return finetune(*o);
-    };
-  });
+  choose(c, o, finetune, chosen);
 }
 
 }  // namespace tuff::cli

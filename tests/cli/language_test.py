@@ -51,6 +51,37 @@ class Language(unittest.TestCase):
         self.assertEqual(stopped["finish"], "stop")
         self.assertNotIn(a["text"][2], stopped["text"])
 
+    def test_an_adapter_is_trained_and_used(self):
+        text = self.folder / "text"
+        text.write_text("abcdefgh" * 60)
+        common = ["finetune", MODEL, "--text", text, "--context", 16, "--rank", 2, "--lr", 0.02, "--device", "CPU",
+                  "--json", "--out", "adapter"]
+        rows = [json.loads(line) for line in
+                self.tuff(0, *common, "--steps", 30, "--save", "state.safetensors").stdout.splitlines()]
+        losses = [r["loss"] for r in rows if r["event"] == "step"]
+        self.assertEqual((len(losses), rows[-1]["event"], rows[-1]["adapter"]), (30, "done", "adapter"))
+        self.assertLess(losses[-1], losses[0])
+        asked = [r["val_loss"] for r in rows if r["event"] == "validation"]
+        self.assertLess(asked[-1], asked[0])
+        plain, trained = (self.answer(MODEL, *more, "--raw", "--prompt", "abcd", "--tokens", 4)["text"]
+                          for more in ([], ["--lora", "adapter"]))
+        self.assertNotEqual(plain, trained)
+        resumed = self.tuff(0, *common, "--steps", 33, "--resume", "state.safetensors").stdout
+        self.assertEqual(sum('"event":"step"' in line for line in resumed.splitlines()), 3)
+
+    def test_what_cannot_be_learned_is_named(self):
+        text = self.folder / "text"
+        text.write_text("a")
+        for code, wanted, *arguments in (
+                (2, "--text or --chat is needed", MODEL), (1, "none: no such file", MODEL, "--text", "none"),
+                (1, "no token that could be learned", MODEL, "--text", text),
+                (2, "--context 65: the model was trained for 64", MODEL, "--text", text, "--context", 65),
+                (1, "no chat template", MODEL, "--chat", text),
+                (1, "an adapter of 'wq'", MODEL, "--text", MODEL, "--target", "wq")):
+            run = self.tuff(code, "finetune", *arguments, "--device", "CPU")
+            self.assertIn(wanted, run.stderr)
+            self.assertEqual(run.stderr.count("\n"), 1, run.stderr)
+
     def test_draws_follow_the_seed(self):
         def text(seed):
             return self.tuff(0, "chat", MODEL, "--raw", "--prompt", "abc", "--tokens", 12, "--seed", seed,
