@@ -1,5 +1,6 @@
 // `tuff finetune`: an adapter (LoRA) for a language model, of texts or chats.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <optional>
