@@ -6,4 +6,4 @@
     print(tuff.language.generate(sequence, prompt, tokens=64).text)
 """
 from ._tuff.language import (Answer, AnswerPiece, Batch, BatchStats, Description, Model, Perplexity, Sampler, Sampling,
-                             Sequence, TokenChoice, TokenLogprobs, generate, perplexity)  # noqa: F401
+                             Sequence, TokenChoice, TokenLogprobs, embed, generate, perplexity)  # noqa: F401

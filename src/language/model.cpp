@@ -35,6 +35,12 @@ std::vector<float> Model::State::rope_factors(int64_t positions) const {
   return chosen.defined() ? chosen.to_vector<float>() : std::vector<float>();
 }
 
+void Model::State::require_tokens(std::span<const int32_t> tokens) const {
+  for (const int32_t t : tokens)
+    if (t < 0 || t >= config.vocabulary)
+      fail<InvalidArgument>("token {} is none of the vocabulary's {}", t, config.vocabulary);
+}
+
 Model Model::open(const std::string& path, const LoadOptions& options) {
   try {
     return Model(State::read(path, options));

@@ -98,9 +98,7 @@ Sequence::Sequence(Sequence&&) noexcept = default;
 std::span<const float> Sequence::read(std::span<const int32_t> tokens) {
   State& s = *state_;
   if (tokens.empty()) fail<InvalidArgument>("a sequence reads at least one token");
-  for (const int32_t t : tokens)
-    if (t < 0 || t >= s.config.vocabulary)
-      fail<InvalidArgument>("token {} is none of the vocabulary's {}", t, s.config.vocabulary);
+  s.model.state_->require_tokens(tokens);
   if (s.seen.size() + tokens.size() > size_t(s.context))
     fail<InvalidArgument>("{} tokens behind {} exceed the context of {}", tokens.size(),
                           s.seen.size(), s.context);
