@@ -188,13 +188,16 @@ struct BatchStats {
   uint64_t calls = 0;          ///< of the model
   uint64_t prompt_tokens = 0;  ///< that were read
   uint64_t cached_tokens = 0;  ///< of prompts that the cache knew already
-  uint64_t tokens = 0;         ///< that were written
+  uint64_t tokens = 0;         ///< that were drawn
   uint64_t preempted = 0;      ///< answers that had to let others go first
   size_t pages = 0, used_pages = 0;  ///< of the cache; those that running answers hold
 };
 
 /// Answers that one model writes side by side (continuous batching): a request joins as soon as
-/// there is room, and leaves when its answer ends. Used by one thread at a time.
+/// there is room, and leaves when its answer ends. Keys and values are kept in pages that answers
+/// with one beginning share; what has ended stays known until its pages are needed. If there are
+/// none left, who came last waits and is read again later: nothing is lost. Used by one thread at a
+/// time, and not by on_piece.
 class Batch {
  public:
   using Id = uint64_t;

@@ -10,7 +10,7 @@ constexpr double kMasked = -1e30;
 // What the rows of a call share in all layers of one kind.
 struct Shared {
   Tensor cosines, sines;  // of the rows
-  Tensor visible;         // (rows, length); undefined: all of it
+  Tensor visible;         // (sequences, rows of one, length)
 };
 
 class Decoder {
@@ -18,6 +18,7 @@ class Decoder {
   Decoder(const Config& c, const Weights& w, const RopeTables& rope, const Tensor& tokens,
           const Place& place)
       : c_(c), w_(w), place_(place), rows_(tokens.size(0)), device_(tokens.device()) {
+    length_ = place.pages ? place.table.size(1) * kPagePositions : rows_;
     all_ = shared(rope.cosines, rope.sines, 0);
     const bool own_base = rope.window_cosines.defined();
     if (c.window > 0)
@@ -40,15 +41,16 @@ class Decoder {
 
  private:
   Shared shared(const Tensor& cosines, const Tensor& sines, int64_t window) const {
-    Shared s{cosines.narrow(0, place_.first, rows_), sines.narrow(0, place_.first, rows_), {}};
-    // One row sees all that was read before it, but for a window.
-    const bool single = rows_.is_number() && int64_t(rows_) == 1;
-    if (single && window == 0) return s;
+    const auto of_rows = [&](const Tensor& table) {
+      return place_.pages ? table.index_select(0, place_.positions) : table.narrow(0, 0, rows_);
+    };
     const TensorOptions integers{DType::I32, device_};
-    const Tensor row = Tensor::arange(0, rows_, 1, integers).unsqueeze(1) + place_.first;
-    const Tensor key = Tensor::arange(0, place_.length, 1, integers);
-    s.visible = key <= row;
-    if (window > 0) s.visible = s.visible & (key > row - window);
+    const Tensor row =
+        place_.pages ? place_.positions : Tensor::arange(0, rows_, 1, integers);
+    const Tensor at = row.reshape({place_.sequences, rows_ / place_.sequences, 1});
+    const Tensor key = Tensor::arange(0, length_, 1, integers);
+    Shared s{of_rows(cosines), of_rows(sines), key <= at};
+    if (window > 0) s.visible = s.visible & (key > at - window);
     return s;
   }
 
@@ -71,44 +73,48 @@ class Decoder {
     const Tensor q = turned(heads(l.queries, c_.heads, c_.key_size, l.query_norm));
     const Tensor k = turned(heads(l.keys, c_.kv_heads, c_.key_size, l.key_norm));
     const Tensor v = heads(l.values, c_.kv_heads, c_.value_size, {});
-    LayerCache* cache = place_.cache ? &(*place_.cache)[size_t(layer)] : nullptr;
-    const Tensor keys = remembered(k, cache ? &cache->keys : nullptr);
-    const Tensor values = remembered(v, cache ? &cache->values : nullptr);
+    LayerPages* pages = place_.pages ? &(*place_.pages)[size_t(layer)] : nullptr;
+    const Tensor keys = remembered(k, pages ? &pages->keys : nullptr);
+    const Tensor values = remembered(v, pages ? &pages->values : nullptr);
     return l.output(mixed(q, keys, values, s.visible));
   }
 
-  // (rows, heads, size) -> (heads, length, size), with what was read before.
-  Tensor remembered(const Tensor& rows, Tensor* cache) const {
-    const Tensor by_head = rows.transpose(0, 1);
-    if (!cache) return by_head;
-    cache->index_put_({indexing::Slice{}, indexing::Slice{place_.first, place_.length}},
-                      by_head.to(cache->dtype()));
-    return cache->narrow(1, 0, place_.length).to(DType::F32);
+  // (rows, heads, size) -> (sequences, heads, length, size), with what was read before.
+  Tensor remembered(const Tensor& rows, Tensor* pages) const {
+    if (!pages) return rows.transpose(0, 1).unsqueeze(0);
+    const int64_t heads = pages->size(1), size = pages->size(2);
+    // A position that is not seen weighs nothing, but nothing times infinity is no number.
+    pages->index_put_({place_.slots}, rows.to(pages->dtype()).nan_to_num());
+    const Tensor by_page = pages->reshape(
+        {pages->size(0) / kPagePositions, kPagePositions * heads * size});
+    return Tensor::embedding(by_page, place_.table)
+        .reshape({place_.sequences, place_.table.size(1), kPagePositions, heads, size})
+        .permute({0, 3, 1, 2, 4})
+        .reshape({place_.sequences, heads, length_, size})
+        .to(DType::F32);
   }
 
-  // The queries that read the same keys are rows of one product.
+  // The queries of a sequence that read the same keys are rows of one product.
   Tensor mixed(const Tensor& q, const Tensor& keys, const Tensor& values, Tensor visible) const {
-    const int64_t group = c_.heads / c_.kv_heads;
-    const Size together = rows_ * Size(group);
-    const Tensor by_key = q.reshape({rows_, c_.kv_heads, group, c_.key_size})
-                              .permute({1, 2, 0, 3})
-                              .reshape({c_.kv_heads, together, c_.key_size});
-    if (visible.defined() && group > 1)
-      visible = visible.unsqueeze(0)
-                    .expand({group, rows_, place_.length})
-                    .reshape({together, place_.length});
+    const int64_t group = c_.heads / c_.kv_heads, sequences = place_.sequences;
+    const Size each = rows_ / sequences, together = each * Size(group);
+    const Tensor by_key = q.reshape({sequences, each, c_.kv_heads, group, c_.key_size})
+                              .permute({0, 2, 3, 1, 4})
+                              .reshape({sequences, c_.kv_heads, together, c_.key_size});
+    visible = visible.unsqueeze(1)
+                  .expand({sequences, group, each, length_})
+                  .reshape({sequences, 1, together, length_});
     Tensor y;
     if (c_.score_cap > 0) {
-      Tensor scores = by_key.matmul(keys.transpose(1, 2)) * c_.score_scale;
+      Tensor scores = by_key.matmul(keys.transpose(2, 3)) * c_.score_scale;
       scores = (scores / c_.score_cap).tanh() * c_.score_cap;
-      if (visible.defined()) scores = Tensor::where(visible, scores, kMasked);
-      y = scores.softmax(-1).matmul(values);
+      y = Tensor::where(visible, scores, kMasked).softmax(-1).matmul(values);
     } else {
       y = Tensor::scaled_dot_product_attention(by_key, keys, values, visible, 0, false,
                                                c_.score_scale);
     }
-    return y.reshape({c_.kv_heads, group, rows_, c_.value_size})
-        .permute({2, 0, 1, 3})
+    return y.reshape({sequences, c_.kv_heads, group, each, c_.value_size})
+        .permute({0, 3, 1, 2, 4})
         .reshape({rows_, c_.heads * c_.value_size});
   }
 
@@ -122,6 +128,7 @@ class Decoder {
   const Weights& w_;
   const Place& place_;
   const Size rows_;
+  Size length_;  // positions that a sequence reads
   const std::string device_;
   Shared all_, windowed_;
   Tensor x_;

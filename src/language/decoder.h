@@ -10,17 +10,23 @@
 
 namespace tuff::language {
 
-// Keys and values of the positions that a sequence has read: (kv_heads, context, size of a head).
-struct LayerCache {
+// Positions of a page of keys and values.
+constexpr int64_t kPagePositions = 32;
+
+// Keys and values of a layer, in pages that sequences share: (pages * kPagePositions, kv_heads,
+// size of a head).
+struct LayerPages {
   Tensor keys, values;
 };
 
-// Where the rows of a call stand: the positions from `first` to `length`. Keys and values are put
-// into the cache there, and read from its beginning to `length`; without a cache a call's rows are
-// the whole text.
+// Where the rows of a call stand: as many behind each other of each sequence. Keys and values of
+// the rows are put into their slots, which are counted through all pages; then a row reads the
+// pages of its sequence up to its own position. Without pages the rows are a whole text.
 struct Place {
-  Size first, length;
-  std::vector<LayerCache>* cache = nullptr;
+  int64_t sequences = 1;
+  Tensor positions, slots;  // (rows)
+  Tensor table;             // (sequences, pages): the pages of each, in order
+  std::vector<LayerPages>* pages = nullptr;
 };
 
 // (rows) tokens -> (rows, width), before the last norm.

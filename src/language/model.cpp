@@ -89,7 +89,7 @@ Tensor Model::operator()(const Tensor& tokens) const {
   const State& s = *state_;
   const int64_t count = tokens.size(0);
   const RopeTables rope = rope_tables(s.config, count, s.rope_factors(count), tokens.device());
-  const Tensor x = decode(s.config, s.weights, rope, tokens, {0, count, nullptr});
+  const Tensor x = decode(s.config, s.weights, rope, tokens, {});
   return logits(s.config, s.weights, x);
 }
 

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <random>
 
+#include "engine/stats.h"
 #include "language/fixtures.h"
 
 namespace tuff::language {
@@ -55,6 +57,122 @@ TEST(Batch, AnAnswerWhoseListenerThrowsIsDropped) {
   const auto answers = run(batch);
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_EQ(answers.begin()->first, other);
+}
+
+TEST(Batch, RefusesWhatCannotBe) {
+  const Model model = fixture_model("qwen2");
+  EXPECT_EQ(error_of([&] { Batch(model, {.sequences = 0}); }),
+            "0 sequences: 1 to 1024 were wanted");
+  EXPECT_EQ(error_of([&] { Batch(model, {.cache_tokens = 63}); }),
+            "a cache of 63 tokens cannot hold one sequence of 64: give it more, or a shorter "
+            "context");
+  Batch batch(model, {.context = 8});
+  EXPECT_EQ(error_of([&] { batch.add({}); }), "a prompt has at least one token");
+  EXPECT_EQ(error_of([&] { batch.add(std::vector<int32_t>(9, 1)); }),
+            "the prompt's 9 tokens exceed the context of 8");
+  EXPECT_EQ(error_of([&] { batch.add({1, 48}); }), "token 48 is none of the vocabulary's 48");
+  EXPECT_TRUE(batch.idle());
+}
+
+TEST(Batch, AnAnswerOfNoTokensEndsAtOnce) {
+  Batch batch(fixture_model("qwen2"));
+  batch.add({1, 2}, greedy(0));
+  const auto ended = batch.step();
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_EQ(ended[0].second.finish, Finish::Length);
+  EXPECT_TRUE(batch.idle());
+}
+
+std::vector<int32_t> counting(int32_t first, size_t count) {
+  std::vector<int32_t> out;
+  for (size_t i = 0; i < count; i++) out.push_back(int32_t((size_t(first) + 7 * i) % 48));
+  return out;
+}
+
+TEST(Batch, PromptsThatBeginAlikeAreReadOnce) {
+  const Model model = fixture_model("qwen2");
+  Batch batch(model, {.cache_dtype = DType::F32});
+  std::vector<int32_t> prompt = counting(3, 40);
+  batch.add(prompt, greedy(3));
+  const Answer first = run(batch).begin()->second;
+  EXPECT_EQ(first.prompt_tokens, 40u);
+  EXPECT_EQ(batch.stats().used_pages, 0u);
+  batch.add(prompt, greedy(3));
+  const Answer again = run(batch).begin()->second;
+  EXPECT_EQ(again.prompt_tokens, 8u) << "a page of 32 was known";
+  EXPECT_EQ(again.tokens, first.tokens);
+  prompt[31]++;
+  batch.add(prompt, greedy(3));
+  EXPECT_EQ(run(batch).begin()->second.prompt_tokens, 40u) << "another text";
+  EXPECT_EQ(batch.stats().cached_tokens, 32u);
+  EXPECT_EQ(batch.stats().prompt_tokens, 88u);
+}
+
+TEST(Batch, ALongPromptDoesNotKeepOthersWaiting) {
+  Batch batch(fixture_model("qwen2"));
+  size_t pieces = 0;
+  GenerateOptions options = greedy(20);
+  options.on_piece = [&](const AnswerPiece&) { return ++pieces > 0; };
+  batch.add({1}, options);
+  batch.step();
+  batch.add(counting(3, 60), greedy(2));
+  for (int i = 0; i < 4; i++) batch.step();
+  EXPECT_EQ(pieces, 3u) << "every other call";
+}
+
+// Many requests of all lengths, some of which begin alike or are cancelled, by a cache that is too
+// small for them: all answers are those that the model writes by itself.
+TEST(Batch, AnswersAreTheSameWhateverRunsBesideThem) {
+  const Model model = fixture_model("llama");
+  Sequence alone(model, {.cache_dtype = DType::F32});
+  std::mt19937 random(7);
+  const auto draw = [&](int from, int to) { return from + int(random() % unsigned(to - from + 1)); };
+  uint64_t preempted = 0;
+  for (const int64_t cache : {64, 96, 160, 512}) {
+    Batch batch(model, {.sequences = 5, .cache_tokens = cache, .cache_dtype = DType::F32});
+    std::map<Batch::Id, std::vector<int32_t>> wanted;
+    const auto collect = [&] {
+      for (const auto& [id, answer] : batch.step()) {
+        ASSERT_TRUE(wanted.contains(id));
+        EXPECT_EQ(answer.tokens, wanted[id]) << "cache of " << cache;
+        wanted.erase(id);
+      }
+    };
+    for (int i = 0; i < 40; i++) {
+      const std::vector<int32_t> prompt = counting(draw(0, 2), size_t(draw(1, 62)));
+      const GenerateOptions options = greedy(draw(0, 40));
+      const Batch::Id id = batch.add(prompt, options);
+      wanted[id] = generate(alone, prompt, options).tokens;
+      if (draw(0, 5) == 0) batch.cancel(id), wanted.erase(id);
+      for (int steps = draw(0, 6); steps > 0; steps--) collect();
+      if (draw(0, 9) == 0 && !wanted.empty()) {
+        batch.cancel(wanted.begin()->first);
+        wanted.erase(wanted.begin());
+      }
+    }
+    while (!batch.idle()) collect();
+    EXPECT_TRUE(wanted.empty()) << "nothing is lost";
+    EXPECT_EQ(batch.stats().used_pages, 0u);
+    preempted += batch.stats().preempted;
+  }
+  EXPECT_GT(preempted, 0u);
+}
+
+TEST(Batch, CompilesNothingAfterItHasRunOnce) {
+  Batch batch(fixture_model("qwen2"), {.sequences = 4});
+  const auto round = [&](int32_t first) {
+    for (int32_t i = 0; i < 9; i++)
+      batch.add(counting(first + i, size_t(5 * i + 1)), greedy(3 + i));
+    run(batch);
+  };
+  const auto made = [] {
+    const engine::GlobalCounters& c = engine::counters();
+    return c.kernels_compiled + c.kernels_from_disk + c.schedules_from_cache;
+  };
+  round(0), round(11);
+  const uint64_t before = made();
+  round(23), round(31);
+  EXPECT_EQ(made(), before);
 }
 
 }  // namespace

@@ -29,4 +29,15 @@ inline Model fixture_model(const std::string& name) {
   return Model::open(TUFF_SOURCE_DIR "/tests/data/language/" + name + ".gguf");
 }
 
+// What it throws.
+template <class F>
+std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const InvalidArgument& e) {
+    return e.what();
+  }
+  return "";
+}
+
 }  // namespace tuff::language

@@ -14,16 +14,6 @@ using testing::HasSubstr;
 
 std::vector<float> copy(std::span<const float> logits) { return {logits.begin(), logits.end()}; }
 
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const InvalidArgument& e) {
-    return e.what();
-  }
-  return "";
-}
-
 TEST(Sequence, RefusesWhatItCannotRead) {
   const Model model = fixture_model("llama");
   EXPECT_EQ(error_of([&] { Sequence(model, {.context = 65}); }),

@@ -1,0 +1,126 @@
+#include "language/paged_reader.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/check.h"
+
+namespace tuff::language {
+namespace {
+
+constexpr int64_t kUsualContext = 4096;
+
+int64_t pages_for(int64_t positions) {
+  return (positions + kPagePositions - 1) / kPagePositions;
+}
+
+}  // namespace
+
+int64_t PagedReader::context_of(const Description& model, int64_t wanted) {
+  if (wanted == 0) return std::min(model.context, kUsualContext);
+  if (wanted < 1 || wanted > model.context)
+    fail<InvalidArgument>("a context of {} tokens: the model was trained for 1 to {}", wanted,
+                          model.context);
+  return wanted;
+}
+
+void PagedReader::require_tokens(std::span<const int32_t> tokens, const Description& model) {
+  for (const int32_t t : tokens)
+    if (t < 0 || t >= model.vocabulary)
+      fail<InvalidArgument>("token {} is none of the vocabulary's {}", t, model.vocabulary);
+}
+
+PagedReader::PagedReader(const Config& config, const Weights& weights, const std::vector<float>& rope_factors,
+               int64_t context, int64_t pages, DType cache_dtype)
+    : config_(config),
+      weights_(weights),
+      context_(context),
+      scratch_(int32_t(pages)),
+      device_(weights.embedding.device()),
+      rope_(rope_tables(config, context, rope_factors, device_)) {
+  // Zeros, since a page is read as a whole; memory of its own each, which equal zeros would share
+  // until they are written.
+  const auto empty = [&](int64_t size) {
+    const Sizes sizes{(pages + 1) * kPagePositions, config.kv_heads, size};
+    return Tensor::empty(sizes, {cache_dtype, device_}).zero_();
+  };
+  for (int64_t i = 0; i < config.layers; i++)
+    pages_.push_back({empty(config.key_size), empty(config.value_size)});
+}
+
+int64_t PagedReader::rows_for(int64_t tokens) {
+  int64_t rows = kRows[0];
+  for (const int64_t r : kRows)
+    if (tokens > r / 4) rows = r;
+  return rows;
+}
+
+std::vector<Tensor> PagedReader::forward(Shape shape, const std::vector<Tensor>& in) {
+  const Place place{.sequences = shape.sequences,
+                    .positions = in[0].select(0, 1),
+                    .slots = in[0].select(0, 2),
+                    .table = in[1],
+                    .pages = &pages_};
+  Tensor x = decode(config_, weights_, rope_, in[0].select(0, 0), place);
+  if (shape.rows > 1) x = x.index_select(0, in[2]);
+  return {language::logits(config_, weights_, x)};
+}
+
+Jit& PagedReader::graph(Shape shape) {
+  std::unique_ptr<Jit>& graph = graphs_[shape];
+  if (!graph) {
+    JitOptions varies{.dynamic = {{.argument = 1, .axis = 1, .name = "P", .min = 1,
+                                   .max = std::max(pages_for(context_), int64_t(2))}}};
+    graph = std::make_unique<Jit>(
+        [this, shape](const std::vector<Tensor>& in) { return forward(shape, in); },
+        std::move(varies));
+  }
+  return *graph;
+}
+
+std::vector<Tensor> PagedReader::inputs(Shape shape, std::span<const Piece> pieces) const {
+  const size_t rows = size_t(shape.sequences * shape.rows);
+  int64_t pages = 1;
+  for (const Piece& p : pieces)
+    pages = std::max(pages, pages_for(int64_t(p.first + p.tokens.size())));
+  std::vector<int32_t> places(3 * rows), table(size_t(shape.sequences * pages), scratch_), wanted;
+  std::fill(places.begin() + std::ptrdiff_t(2 * rows), places.end(),
+            scratch_ * int32_t(kPagePositions));
+  for (size_t i = 0; i < pieces.size(); i++) {
+    const Piece& p = pieces[i];
+    const size_t held = size_t(pages_for(int64_t(p.first + p.tokens.size())));
+    std::copy_n(p.pages.begin(), held, table.begin() + std::ptrdiff_t(i * size_t(pages)));
+    for (size_t t = 0; t < p.tokens.size(); t++) {
+      const size_t row = i * size_t(shape.rows) + t, position = p.first + t;
+      const int32_t page = p.pages[position / kPagePositions];
+      places[row] = p.tokens[t];
+      places[rows + row] = int32_t(position);
+      places[2 * rows + row] =
+          page * int32_t(kPagePositions) + int32_t(position % kPagePositions);
+    }
+    wanted.push_back(int32_t(i * size_t(shape.rows) + p.tokens.size() - 1));
+  }
+  const TensorOptions here{.device = device_};
+  std::vector<Tensor> in{Tensor::from(places, {3, int64_t(rows)}, here),
+                         Tensor::from(table, {shape.sequences, pages}, here)};
+  if (shape.rows > 1) in.push_back(Tensor::from(wanted, {int64_t(wanted.size())}, here));
+  return in;
+}
+
+std::span<const float> PagedReader::read(std::span<const Piece> pieces) {
+  size_t most = 0;
+  for (const Piece& p : pieces) most = std::max(most, p.tokens.size());
+  Shape shape{int64_t(std::bit_ceil(pieces.size())), 1};
+  if (most > 1) shape.rows = *std::ranges::lower_bound(kRows, int64_t(most));
+  const size_t count = pieces.size() * size_t(config_.vocabulary);
+  logits_.resize(size_t(shape.sequences * config_.vocabulary));
+  graph(shape)(inputs(shape, pieces))[0].copy_to(logits_.data(), logits_.size() * sizeof(float));
+  return std::span(logits_).first(count);
+}
+
+JitStats PagedReader::stats(int64_t sequences) const {
+  const auto found = graphs_.find({sequences, 1});
+  return found == graphs_.end() ? JitStats() : found->second->stats();
+}
+
+}  // namespace tuff::language

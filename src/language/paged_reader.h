@@ -1,0 +1,64 @@
+// PagedReader: a model's captured graphs, which read tokens of several sequences in one call and keep
+// keys and values in pages. Called by Sequence and Batch, which say what pages hold.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <tuff/language.h>
+
+#include "language/decoder.h"
+
+namespace tuff::language {
+
+// Tokens of a sequence that follow `first` others, and the pages that hold all of them.
+struct Piece {
+  std::span<const int32_t> tokens;
+  size_t first;
+  std::span<const int32_t> pages;
+};
+
+class PagedReader {
+ public:
+  // Rows of a call for one sequence. Fewer graphs compile sooner, pieces that fit the prompt better
+  // are read sooner.
+  static constexpr std::array<int64_t, 3> kRows{1, 32, 256};
+  // InvalidArgument for a context below 1 or beyond what the model was trained for.
+  static int64_t context_of(const Description& model, int64_t wanted);
+  // InvalidArgument for a token that is not in the vocabulary.
+  static void require_tokens(std::span<const int32_t> tokens, const Description& model);
+  PagedReader(const Config& config, const Weights& weights, const std::vector<float>& rope_factors,
+         int64_t context, int64_t pages, DType cache_dtype);
+  // So many rows read the next piece of that many tokens.
+  static int64_t rows_for(int64_t tokens);
+  // Several pieces have one token each, one has up to 256: one call. The logits behind the last
+  // token of each, valid until the next call.
+  std::span<const float> read(std::span<const Piece> pieces);
+  // Of the graph that reads a token of each of so many sequences.
+  JitStats stats(int64_t sequences) const;
+
+ private:
+  struct Shape {
+    int64_t sequences, rows;  // `rows` of each
+    auto operator<=>(const Shape&) const = default;
+  };
+  Jit& graph(Shape shape);
+  std::vector<Tensor> forward(Shape shape, const std::vector<Tensor>& in);
+  // (3, rows): tokens, positions, slots; (sequences, pages); and which rows' logits are wanted.
+  std::vector<Tensor> inputs(Shape shape, std::span<const Piece> pieces) const;
+
+  const Config& config_;
+  const Weights& weights_;
+  const int64_t context_;
+  const int32_t scratch_;  // the page of rows that nobody reads
+  const std::string device_;
+  RopeTables rope_;
+  std::vector<LayerPages> pages_;
+  std::vector<float> logits_;
+  std::map<Shape, std::unique_ptr<Jit>> graphs_;
+};
+
+}  // namespace tuff::language
