@@ -34,14 +34,15 @@ bool begins_one(const std::vector<std::string>& spellings, std::string_view text
   return row != spellings.end() && row->starts_with(text);
 }
 
-// The place from which the end of a text may become a special token by what stands behind it.
-size_t unfinished(const std::vector<std::string>& spellings, const std::string& text) {
+// The end of a text that may become a special token by what stands behind it: from, to.
+std::pair<size_t, size_t> unfinished(const std::vector<std::string>& spellings,
+                                     const std::string& text) {
   const size_t end = text.find_last_not_of(" \t\r\n\v\f") + 1;  // templates may trim it
   size_t most = 0;
   for (const std::string& s : spellings) most = std::max(most, s.size());
   for (size_t from = end - std::min(end, most); from < end; from++)
-    if (begins_one(spellings, std::string_view(text).substr(from, end - from))) return from;
-  return text.size();
+    if (begins_one(spellings, std::string_view(text).substr(from, end - from))) return {from, end};
+  return {text.size(), text.size()};
 }
 
 }  // namespace
@@ -62,11 +63,11 @@ std::string PromptMaker::marked(const std::string& text) const {
   std::string clean = text;
   replace_all(clean, kPlain, kReplacement);
   replace_all(clean, kPlainEnd, kReplacement);
-  const size_t tail = unfinished(special_, clean);
+  const auto [tail, end] = unfinished(special_, clean);
   std::string out;
   for (size_t at = 0; at < clean.size();) {
     const std::string_view rest = std::string_view(clean).substr(at);
-    const size_t n = at >= tail ? rest.size() : longest_at(special_, rest);
+    const size_t n = at >= tail && at < end ? end - at : longest_at(special_, rest);
     out += n ? fmt::format("{}{}{}", kPlain, rest.substr(0, n), kPlainEnd) : rest.substr(0, 1);
     at += n ? n : 1;
   }
