@@ -5,11 +5,11 @@ Usage: page_test.py TUFF [MODEL [PICTURES]]
 Without MODEL a small random one writes letters, behind a proxy that makes it as slow as a large one is. PICTURES: a
 folder for screenshots. Exits with 77 where there is no chromium or chromedriver.
 """
+import base64
 import contextlib
 import http.client
 import http.server
 import json
-import base64
 import pathlib
 import shutil
 import socket
@@ -29,7 +29,7 @@ ENTER, ESCAPE = "\ue007", "\ue00c"
 
 class SlowProxy(http.server.BaseHTTPRequestHandler):
     """Passes requests on, and the events of streams one by one."""
-    upstream, pause_s = 0, 0.03
+    upstream, pause_s = 0, 0.1
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
@@ -154,6 +154,7 @@ class Page(unittest.TestCase):
             proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), SlowProxy)
             proxy.daemon_threads = True
             threading.Thread(target=proxy.serve_forever, daemon=True).start()
+            cls.addClassCleanup(proxy.server_close)
             cls.addClassCleanup(proxy.shutdown)
             cls.url = f"http://127.0.0.1:{proxy.server_address[1]}"
 
@@ -218,7 +219,7 @@ class Page(unittest.TestCase):
         self.assertEqual(b.run("getComputedStyle(document.body).backgroundColor"), "rgb(24, 24, 22)")
         self.ask(b, "Give me three names for a grey kitten." if MODEL else "abc")
         if not MODEL:
-            b.type("body", ESCAPE)
+            b.type("#text", ESCAPE)
         b.until(f"{IDLE} && {NOTES}.length === 1", 120)
         self.picture(b, "serve-dark-phone.png")
         self.assertLessEqual(b.run("document.documentElement.scrollWidth"), 390, "nothing sticks out")
@@ -237,7 +238,9 @@ class Page(unittest.TestCase):
         self.ask(b, "Hello" if MODEL else "abc")
         b.until(f"{IDLE} && {NOTES}.length === 1", 120)
         self.assertIn("4 tokens", b.run(f"{NOTES}[0]"))
-        self.ask(b, "word " * 6000 if MODEL else "ab" * 40)
+        b.run("document.getElementById('text').value = 'tuff cat '.repeat(6000)" if MODEL else
+              "document.getElementById('text').value = 'ab'.repeat(40)")
+        self.ask(b, " ")
         b.until("document.querySelector('.foot .error')")
         self.assertIn("--context", b.run("document.querySelector('.foot .error').textContent"))
         self.assertEqual(b.run("JSON.parse(localStorage.getItem('tuff.settings')).temperature"), 1.5)
