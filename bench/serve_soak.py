@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`tuff serve` under load: clients that stream, some of them slow, some that leave, and garbage.
 
-Usage: bench/serve_soak.py TUFF MODEL [--seconds 300] [--clients 64] [--device CPU] [--json FILE]
+Usage: bench/serve_soak.py TUFF MODEL [--seconds 300] [--clients 64] [--sequences 16] [--device CPU] [--json FILE]
 Every answer that is read to its end has to be the one that a single client gets (greedy); none may be missing. Memory is
 read every second: after the first fifth of the time it must not grow by more than a twentieth. Exits with 1 otherwise.
 """
@@ -24,6 +24,8 @@ LENGTHS = [8, 24, 48]
 GARBAGE = [b"\0" * 500, b"GET", b"POST /v1/completions HTTP/1.1\r\nContent-Length: 50\r\n\r\n{", b"A" * 20000, b"\r\n\r\n",
            b"POST /v1/chat/completions HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 3\r\n\r\n[1]"]
 BAD_BODIES = [b"{", b"[]", b"{\"messages\": 5}", b"[" * 5000, b"\xff\xfe", b"{\"messages\": [{\"role\": \"x\"}]}"]
+CONTEXT = 256  # small, so that all of the cache has been used once before memory is compared
+QUEUE = 40  # of 64 clients some are refused now and then
 TEXTS = {}  # of a single client
 
 
@@ -148,10 +150,12 @@ def main():
     parser.add_argument("model")
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--sequences", type=int, default=16)
     parser.add_argument("--device", default="CPU")
     parser.add_argument("--json", help="a file that the result is appended to")
     args = parser.parse_args()
-    with Served(args.tuff, args.model, device=args.device) as server:
+    options = ["--sequences", args.sequences, "--context", CONTEXT, "--queue", QUEUE]
+    with Served(args.tuff, args.model, *options, device=args.device) as server:
         learn(server)
         load, memory, seconds = soak(server, args.seconds, args.clients)
         early, late = max(memory[:max(1, len(memory) // 5)]), max(memory)
@@ -165,7 +169,7 @@ def main():
         if code or error:
             load.problem(f"the server ended with {code}: {error}")
     firsts = sorted(load.first_token_s)
-    row = {"model": server.model, "device": args.device, "clients": args.clients, "seconds": round(seconds, 1),
+    row = {"model": server.model, "device": args.device, "clients": args.clients, "sequences": args.sequences, "seconds": round(seconds, 1),
            **dict(sorted(load.counts.items())), "tokens_per_second": round(load.counts["tokens"] / seconds, 1),
            "first_token_median_s": round(firsts[len(firsts) // 2], 2) if firsts else None,
            "first_token_worst_s": round(firsts[-1], 2) if firsts else None, "memory_early_mib": early >> 10,
