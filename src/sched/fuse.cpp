@@ -81,6 +81,7 @@ struct Facts {
   bool decodes = true;          // bytes, by whole numbers and casts alone
   bool packed = true;           // it is made of bytes, and of what is the same for kGroup or more
   bool constant = false;        // folded before it is a kernel
+  bool row = false;             // loaded by an index that the elements of a row have in common
 };
 
 uint64_t mix(uint64_t h, uint64_t v) {
@@ -164,23 +165,43 @@ class Planner {
     movement_hash_.assign(n, 0);
     find_devices();
     find_picks();
+    picks_.assign(n, 0);
+    for (uint32_t i = 0; i < n; i++)
+      if (const Node* chosen = picks_of(node(i))) picks_[p_.position.at(chosen)] = 1;
   }
 
-  // Where nothing else reads what stands between the sum and its index. On a CPU the steps of a
-  // search are a kernel each, whose vectors load by index: one kernel of all steps branches.
+  // Where nothing else than such sums reads what stands between them and their indexes. Rows of
+  // memory are loaded by their index everywhere. On a CPU single elements are not: the steps of a
+  // search are a kernel each, whose vectors load by index, and one kernel of all steps branches.
   void find_picks() {
     picked_by_.assign(p_.nodes.size(), UINT32_MAX);
-    inside_pick_.assign(p_.nodes.size(), 0);
+    std::vector<std::pair<uint32_t, ElementPick>> picks;
     for (uint32_t i = 0; i < p_.nodes.size(); i++) {
-      if (!p_.device[i] || !target_of_(*p_.device[i]).has_local) continue;
-      const std::optional<ElementPick> pick = element_pick(node(i));
-      if (!pick) continue;
-      const bool alone = std::ranges::all_of(pick->inner, [&](const Node* n) {
-        return users_[p_.position.at(n)].size() == 1;
+      if (!p_.device[i]) continue;
+      std::optional<ElementPick> pick = row_pick(node(i));
+      if (!pick && target_of_(*p_.device[i]).has_local) pick = element_pick(node(i));
+      if (pick) picks.emplace_back(i, std::move(*pick));
+    }
+    do find_inside(picks);
+    while (std::erase_if(picks, [&](const auto& pick) {
+      return !std::ranges::all_of(pick.second.inner, [&](const Node* n) {
+        return inside_pick_[p_.position.at(n)];
       });
-      if (!alone) continue;
-      picked_by_[i] = p_.position.at(pick->index);
-      for (const Node* n : pick->inner) inside_pick_[p_.position.at(n)] = 1;
+    }));
+    for (const auto& [i, pick] : picks) picked_by_[i] = p_.position.at(pick.index);
+  }
+  void find_inside(const std::vector<std::pair<uint32_t, ElementPick>>& picks) {
+    std::vector<uint8_t> sums(p_.nodes.size(), 0);
+    std::vector<uint8_t>& inside = inside_pick_;
+    inside.assign(p_.nodes.size(), 0);
+    for (const auto& [i, pick] : picks) {
+      sums[i] = 1;
+      for (const Node* n : pick.inner) inside[p_.position.at(n)] = 1;
+    }
+    for (uint32_t i = uint32_t(p_.nodes.size()); i-- > 0;) {
+      if (inside[i])
+        inside[i] = std::ranges::all_of(users_[i],
+                                        [&](uint32_t u) { return sums[u] || inside[u]; });
     }
   }
   bool is_pick(uint32_t i) const { return picked_by_[i] != UINT32_MAX; }
@@ -321,7 +342,7 @@ class Planner {
     if (inside_pick_[i] && !f.reduced) return;  // with one element only
     const bool nearly_free = f.loads.empty() ? f.weight <= 4 * kTranscendental
                                              : f.loads.size() == 1 && f.weight <= free_weight(b);
-    if (!f.reduced && (nearly_free || decoded_by_product(i, b))) return;
+    if (!f.reduced && (nearly_free || f.row || read_once(i, b))) return;
     realize_for_reader(b);
   }
 
@@ -332,24 +353,33 @@ class Planner {
            element_count(repeated) <= kThinProduct * element_count(once);
   }
 
+  // Whether its readers compute each element no more than once, or where that costs little: those
+  // that pick some, and products of packed weights.
+  bool read_once(uint32_t i, uint32_t b) const {
+    int products = decoded_by_product(i, b) ? 0 : 1;
+    return std::ranges::all_of(users_[i], [&](uint32_t u) {
+      const std::optional<uint32_t> reader = below_passing(u);
+      return reader && (picks_[*reader] || (is_factor(*reader) && products++ == 0));
+    });
+  }
   // Packed weights: a product decodes them into workgroup memory, or once for a few vectors, and
   // reads a fraction of the bytes that decoded ones have.
   bool decoded_by_product(uint32_t i, uint32_t b) const {
     const Facts& f = facts_[b];
     if (!f.packed || f.loads.empty() || f.loads.size() > kPackedLoads) return false;
-    if (f.weight > kProductDecode) return false;
-    if (!target_of_(p_.device_of(b)).has_local && !is_thin(i, b)) return false;
-    const auto passes = [&](uint32_t u) {
-      return is_movement(node(u).op) || node(u).op == Op::Cast;
-    };
-    const auto only_user = [&](uint32_t u) {
-      return users_[u].size() == 1 ? std::optional(users_[u][0]) : std::nullopt;
-    };
-    std::optional<uint32_t> u = only_user(i);
-    while (u && passes(*u)) u = only_user(*u);
-    if (!u || node(*u).op != Op::Mul) return false;
-    u = only_user(*u);
-    while (u && passes(*u)) u = only_user(*u);
+    return f.weight <= kProductDecode && (target_of_(p_.device_of(b)).has_local || is_thin(i, b));
+  }
+  std::optional<uint32_t> only_user(uint32_t i) const {
+    return users_[i].size() == 1 ? std::optional(users_[i][0]) : std::nullopt;
+  }
+  // The first that computes something else than another form of it.
+  std::optional<uint32_t> below_passing(std::optional<uint32_t> u) const {
+    while (u && (is_movement(node(*u).op) || node(*u).op == Op::Cast)) u = only_user(*u);
+    return u;
+  }
+  bool is_factor(uint32_t i) const {
+    if (node(i).op != Op::Mul) return false;
+    const std::optional<uint32_t> u = below_passing(only_user(i));
     return u && node(*u).op == Op::Reduce && node(*u).get<ReduceArg>().op == Op::Add;
   }
 
@@ -409,6 +439,7 @@ class Planner {
     if (f.constant) return f;
     const int64_t elements = element_count(n.shape);
     for (uint32_t b : f.loads) f.full_loads += 2 * element_count(node(b).shape) > elements;
+    f.row = is_pick(i) ? bool(row_pick(n)) : n.op == Op::Cast && facts_of(source(i)).row;
     f.weight += row(n.op).cost;
     f.depth++;
     f.packed = f.packed && n.op != Op::Reduce && (has_bytes || !has_groups);
@@ -571,6 +602,7 @@ class Planner {
   std::vector<uint64_t> movement_hash_;
   std::vector<uint32_t> picked_by_;  // of a sum that is a load: its index
   std::vector<uint8_t> inside_pick_;
+  std::vector<uint8_t> picks_;  // of a sum that loads what it picks: what chooses among all
   std::vector<std::vector<uint64_t>> uses_;
   std::vector<std::vector<uint32_t>> users_;
   std::vector<std::vector<uint32_t>> reads_;

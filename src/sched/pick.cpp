@@ -106,8 +106,8 @@ bool is_zero_everywhere(const Node* n) {
   return n->is_const() && !n->get<Scalar>().as_bool();
 }
 
-// Whatever is picked.
-std::optional<ElementPick> any_pick(const Node& sum) {
+// Whatever is picked, and however many elements by one of the index.
+std::optional<ElementPick> any_picks(const Node& sum) {
   if (sum.op != Op::Reduce || sum.get<ReduceArg>().op != Op::Add || sum.dtype == DType::Bool ||
       sum.get<ReduceArg>().axes.size() != 1)
     return {};
@@ -120,13 +120,45 @@ std::optional<ElementPick> any_pick(const Node& sum) {
   const int counter = is_counter(hit->src(0).get()) ? 0 : 1;
   if (!is_counter(hit->src(size_t(counter)).get())) return {};
   p.index = below_movement(hit->src(size_t(1 - counter)).get(), &p.inner);
-  if (!same_elements(p.index->shape, sum.shape)) return {};
   return p;
+}
+
+std::optional<ElementPick> any_pick(const Node& sum) {
+  std::optional<ElementPick> p = any_picks(sum);
+  return p && same_elements(p->index->shape, sum.shape) ? p : std::nullopt;
 }
 
 }  // namespace
 
 bool picks_elements(const Node& sum) { return any_pick(sum).has_value(); }
+
+namespace {
+
+constexpr int64_t kLeastRow = 16;  // elements
+
+bool is_memory(const Node* n) {
+  n = below_movement(n);
+  return n->op == Op::Buffer || n->op == Op::Contiguous || n->op == Op::Assign;
+}
+
+}  // namespace
+
+std::optional<ElementPick> row_pick(const Node& sum) {
+  std::optional<ElementPick> p = any_picks(sum);
+  if (!p || !is_memory(p->inner[0]->src(1).get())) return {};
+  const Node& hit = *p->inner[0]->src(0);
+  const bool is_row = hit.op == Op::Expand && hit.src(0)->shape.back() == 1 &&
+                      sum.get<ReduceArg>().axes[0] != int64_t(hit.shape.size()) - 1;
+  return is_row && hit.shape.back().is_const() && hit.shape.back().value() >= kLeastRow ? p : std::nullopt;
+}
+
+const Node* picks_of(const Node& sum) {
+  const std::optional<ElementPick> p = any_picks(sum);
+  if (!p) return nullptr;
+  const Shape& all = below_movement(p->inner[0]->src(1).get())->shape;
+  if (is_symbolic(sum.shape) || is_symbolic(all)) return nullptr;
+  return element_count(sum.shape) <= element_count(all) ? p->inner[0] : nullptr;
+}
 
 std::optional<ElementPick> element_pick(const Node& sum) {
   std::optional<ElementPick> p = any_pick(sum);

@@ -23,7 +23,12 @@ struct ElementPick {
   std::vector<const ir::Node*> inner;  // between the sum and that: where, comparison, movement
 };
 std::optional<ElementPick> element_pick(const ir::Node& sum);
-// The same of whatever is computed where memory stands there: such a sum has no parts.
+// Rows of memory, for each element of an index.
+std::optional<ElementPick> row_pick(const ir::Node& sum);
+// The `where` of such a sum whose index may pick several elements by each of its own, and no more
+// than there are to pick from. Null where the form is another.
+const ir::Node* picks_of(const ir::Node& sum);
+// Whether an element is picked of whatever is computed: such a sum has no parts.
 bool picks_elements(const ir::Node& sum);
 
 }  // namespace tuff::sched

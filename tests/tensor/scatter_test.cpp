@@ -489,6 +489,45 @@ TEST_P(Scatter, InPlaceStoresTheRowsAlone) {
   EXPECT_EQ(bytes[0], bytes[1]);
 }
 
+// A product reads rows where they lie, by their index: there is no copy of them.
+TEST_P(Scatter, RowsThatAreMultipliedAreNotCopied) {
+  Tensor memory = Tensor::zeros({24, 32}, {DType::F16, GetParam()}).realize();
+  memory.index_put_({ints({3, 20, 7}, {3})}, Tensor::arange(0, 96, 1, on()).reshape({3, 32}) / 64);
+  memory.realize();
+  const Tensor at = ints({7, 3, 20, 20, 3, 0, 7, 3}, {2, 4}).realize();
+  const Tensor x = Tensor::arange(0, 192, 1, on()).reshape({2, 3, 32}).sin().contiguous().realize();
+  const Tensor copied = Tensor::embedding(memory, at).contiguous().realize();
+  const auto product = [&](const Tensor& rows) {
+    return x.matmul(rows.to(DType::F32).transpose(1, 2));
+  };
+  const uint64_t before = engine::counters().kernels;
+  const Tensor got = product(Tensor::embedding(memory, at)).realize();
+  EXPECT_EQ(engine::counters().kernels - before, 1u);
+  const Floats a = got.to_vector<float>(), b = product(copied).to_vector<float>();
+  for (size_t i = 0; i < a.size(); i++) EXPECT_NEAR(a[i], b[i], 1e-4f) << i;
+}
+
+// Nor is a packed table decoded as a whole for a few of its rows, also where it is multiplied by.
+TEST_P(Scatter, RowsOfAPackedTableAreDecodedAlone) {
+  const int64_t rows = 512, width = 64, group = 32;
+  const Tensor bytes = Tensor::arange(0, rows * width, 1, on()).remainder(251).to(DType::U8)
+                           .reshape({rows, width}).contiguous().realize();
+  const Tensor scales = Tensor::arange(1, rows * width / group + 1, 1, on())
+                            .reshape({rows, width / group, 1}).reciprocal().contiguous().realize();
+  const Tensor table = ((bytes.to(DType::F32).reshape({rows, width / group, group}) - 128) * scales)
+                           .reshape({rows, width});
+  const Tensor at = ints({7, 500, 0, 7, 9, 1, 2, 3}, {8}).realize();
+  const uint64_t before = engine::counters().bytes;
+  const Tensor picked = Tensor::embedding(table, at).realize();
+  EXPECT_LT(engine::counters().bytes - before, uint64_t(rows * width) * sizeof(float));
+  const Tensor both = Tensor::embedding(table, at).contiguous().linear(table).realize();
+  const Tensor decoded = table.contiguous().realize();
+  const Floats a = both.to_vector<float>(),
+               b = decoded.index_select(0, at).linear(decoded).to_vector<float>();
+  for (size_t i = 0; i < a.size(); i++) EXPECT_NEAR(a[i], b[i], 1e-3f * (1 + std::abs(b[i])));
+  EXPECT_EQ(picked.to_vector<float>(), decoded.index_select(0, at).to_vector<float>());
+}
+
 TEST_P(Scatter, FunctionsInPlaceAreThoseWithout) {
   const Tensor at = ints({2, 0, 2}, {3}), v = floats({5, 6, 7}, {3});
   const auto same = [&](const Tensor& want, const std::function<void(Tensor&)>& write) {

@@ -98,7 +98,7 @@ class VectorProduct : Chooser {
     int64_t budget =
         std::max<int64_t>(target_.vector_registers / 2 / std::max<int64_t>(vectors, 1), 1);
     for (size_t i = tile.size(); i-- > 0 && budget > 1;) {
-      const int64_t m = together(tile[i], std::min<int64_t>(budget, i + 1 == tile.size() ? 4 : 2));
+      const int64_t m = together(tile[i], std::min<int64_t>(budget, 4));
       if (m > 1 && try_apply(t_, {OptKind::Upcast, tile[i], m})) budget /= m;
     }
     return true;
