@@ -2,8 +2,9 @@
 """`tuff serve` under load: clients that stream, some of them slow, some that leave, and garbage.
 
 Usage: bench/serve_soak.py TUFF MODEL [--seconds 300] [--clients 64] [--sequences 16] [--device CPU] [--json FILE]
-Every answer that is read to its end has to be the one that a single client gets (greedy); none may be missing. Memory is
-read every second: after the first fifth of the time it must not grow by more than a twentieth. Exits with 1 otherwise.
+Every answer that is read to its end has to be the one that a single client gets (greedy); none may be missing. Memory
+is read every second: after the first fifth of the time it must not grow by more than a twentieth. Exits with 1
+otherwise.
 """
 import argparse
 import collections
@@ -21,7 +22,8 @@ from served import Served, events_of, question, text_of  # noqa: E402
 PROMPTS = ["Why is the sky blue?", "Name three rivers.", "What is a prime number?", "Write a line about snow.",
            "How do birds fly?", "Say hello in French.", "What is 12 times 12?", "Describe a cat."]
 LENGTHS = [8, 24, 48]
-GARBAGE = [b"\0" * 500, b"GET", b"POST /v1/completions HTTP/1.1\r\nContent-Length: 50\r\n\r\n{", b"A" * 20000, b"\r\n\r\n",
+GARBAGE = [b"\0" * 500, b"GET", b"A" * 20000, b"\r\n\r\n",
+           b"POST /v1/completions HTTP/1.1\r\nContent-Length: 50\r\n\r\n{",
            b"POST /v1/chat/completions HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 3\r\n\r\n[1]"]
 BAD_BODIES = [b"{", b"[]", b"{\"messages\": 5}", b"[" * 5000, b"\xff\xfe", b"{\"messages\": [{\"role\": \"x\"}]}"]
 CONTEXT = 256  # small, so that all of the cache has been used once before memory is compared
@@ -162,14 +164,16 @@ def main():
         if late > early * 1.05:
             load.problem(f"memory grew from {early >> 10} to {late >> 10} MiB")
         metrics = server.ask("GET", "/metrics")[1]
-        left = [line for line in metrics.splitlines() if line.startswith(("tuff_answers_running", "tuff_answers_waiting"))]
+        gauges = ("tuff_answers_running", "tuff_answers_waiting")
+        left = [line for line in metrics.splitlines() if line.startswith(gauges)]
         if any(not line.endswith(" 0") for line in left):
             load.problem(f"answers are left over: {left}")
         code, error = server.end()
         if code or error:
             load.problem(f"the server ended with {code}: {error}")
     firsts = sorted(load.first_token_s)
-    row = {"model": server.model, "device": args.device, "clients": args.clients, "sequences": args.sequences, "seconds": round(seconds, 1),
+    row = {"model": server.model, "device": args.device, "clients": args.clients,
+           "sequences": args.sequences, "seconds": round(seconds, 1),
            **dict(sorted(load.counts.items())), "tokens_per_second": round(load.counts["tokens"] / seconds, 1),
            "first_token_median_s": round(firsts[len(firsts) // 2], 2) if firsts else None,
            "first_token_worst_s": round(firsts[-1], 2) if firsts else None, "memory_early_mib": early >> 10,

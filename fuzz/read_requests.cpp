@@ -1,5 +1,5 @@
-// libFuzzer's entry point of requests to the server: the first byte says of which kind the others are.
-// Whatever they are, there is a request or a RequestError.
+// libFuzzer's entry point of requests to the server: the first byte says of which kind the others
+// are. Whatever they are, there is a request or a RequestError.
 #include "serve/request.h"
 #include "serve/request_error.h"
 #include "serve/tool_calls.h"

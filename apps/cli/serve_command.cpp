@@ -113,8 +113,8 @@ void add_limits(CLI::App& c, Options& o) {
 }  // namespace
 
 void add_serve_command(CLI::App& app, Action& chosen) {
-  CLI::App* c =
-      app.add_subcommand("serve", "A language model behind OpenAI's API, and a page to chat with it");
+  CLI::App* c = app.add_subcommand(
+      "serve", "A language model behind OpenAI's API, and a page to chat with it");
   auto o = std::make_shared<Options>();
   c->add_option("model", o->model, "A GGUF file, or a folder of Hugging Face's")
       ->required()

@@ -1,6 +1,6 @@
-// JSON of requests: parsed within bounds, and the members of an object taken one by one. Whatever is
-// of the wrong kind, out of range or unknown is a RequestError that names it. Called by the readers
-// of requests. Must never know what a member means.
+// JSON of requests: parsed within bounds, and the members of an object taken one by one. Whatever
+// is of the wrong kind, out of range or unknown is a RequestError that names it. Called by the
+// readers of requests. Must never know what a member means.
 #pragma once
 
 #include <initializer_list>

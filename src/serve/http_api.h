@@ -1,4 +1,4 @@
-// What libtuff_http.so offers (http_library.cpp) to http.cpp, which opens it. Both are of one build.
+// What libtuff_http.so offers (http_library.cpp) to http.cpp, which opens it; both of one build.
 #pragma once
 
 #include <chrono>

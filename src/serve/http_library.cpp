@@ -222,25 +222,23 @@ class LibraryServer : public http_api::Server {
 
  private:
   void route(const HttpHandlers& handlers) {
-    const auto answer = [handler = handlers.answer](const httplib::Request& r, httplib::Response& to) {
+    using Handled = httplib::Server::HandlerResponse;
+    const auto answer = [handler = handlers.answer](const httplib::Request& r,
+                                                    httplib::Response& to) {
       respond(handler(request_of(r), *t_connection), to);
     };
     library_.set_pre_routing_handler([gate = handlers.gate, answer](const httplib::Request& r,
-                                                   httplib::Response& to) {
+                                                                    httplib::Response& to) {
       std::optional<HttpResponse> refused = gate(request_of(r));
-      const bool has_body = r.has_header("Content-Length") || r.has_header("Transfer-Encoding");
-      if (refused) {
-        if (has_body) t_connection->close_behind_answer();
-        respond(std::move(*refused), to);
-        return httplib::Server::HandlerResponse::Handled;
-      }
-      if (r.method == "POST") return httplib::Server::HandlerResponse::Unhandled;
-      if (has_body) t_connection->close_behind_answer();
-      answer(r, to);
-      return httplib::Server::HandlerResponse::Handled;
+      if (!refused && r.method == "POST") return Handled::Unhandled;  // the body comes first
+      if (r.has_header("Content-Length") || r.has_header("Transfer-Encoding"))
+        t_connection->close_behind_answer();
+      refused ? respond(std::move(*refused), to) : answer(r, to);
+      return Handled::Handled;
     });
     library_.Post("/.*", answer);
-    library_.set_error_handler([error_body = handlers.error_body](const httplib::Request&, httplib::Response& to) {
+    library_.set_error_handler([error_body = handlers.error_body](const httplib::Request&,
+                                                                  httplib::Response& to) {
       if (!to.body.empty()) return;
       t_connection->close_behind_answer();  // what of the request was read is not known
       to.set_content(error_body(to.status), "application/json");

@@ -1,5 +1,5 @@
-// The one thread that runs the model. Requests come in through a queue; answers go out through their
-// Reply. Called by the server from any thread. Must never know of HTTP.
+// The one thread that runs the model. Requests come in through a queue; answers go out through
+// their Reply. Called by the server from any thread. Must never know of HTTP.
 #pragma once
 
 #include <chrono>

@@ -130,7 +130,8 @@ std::vector<int32_t> PromptMaker::chat(const ChatRequest& request) const {
   }
   // Most templates spell the token that begins a text.
   const bool begun = !bos.empty() && text.starts_with(bos);
-  if (text.find(kPlain) == std::string::npos) return tokenizer_.encode(text, {.add_special = !begun});
+  if (text.find(kPlain) == std::string::npos)
+    return tokenizer_.encode(text, {.add_special = !begun});
   std::vector<int32_t> ids = encode_marked(text);
   const std::vector<int32_t> around = tokenizer_.encode("");
   if (!begun && !around.empty() && around[0] == tokenizer_.bos())

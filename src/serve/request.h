@@ -1,5 +1,5 @@
-// The requests of OpenAI's API, read and checked. Called by the server. Must never know of HTTP, nor
-// run anything of a model.
+// The requests of OpenAI's API, read and checked. Called by the server. Must never know of HTTP,
+// nor run anything of a model.
 #pragma once
 
 #include <string>

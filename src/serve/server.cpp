@@ -64,7 +64,7 @@ std::string error_of_http(int status, size_t body_bytes) {
                          "--max-body",
                          body_bytes)));
   if (status == 500) return error_body(RequestError(500, "an error of the server; please report"));
-  return error_body(RequestError(status, "this is no request of HTTP, or a larger one than is read"));
+  return error_body(RequestError(status, "this is no request of HTTP, or a too large one"));
 }
 
 }  // namespace
@@ -203,7 +203,7 @@ std::optional<HttpResponse> Server::State::gate(const HttpRequest& request) {
                                           request.header("Content-Type")));
     const std::string coding = request.header("Content-Encoding");
     if (!coding.empty() && coding != "identity")
-      throw RequestError(415, fmt::format("Content-Encoding is {}: send the body as it is", coding));
+      throw RequestError(415, fmt::format("Content-Encoding is {}: identity was wanted", coding));
     if (method == "POST" && closing) throw RequestError(503, "the server is shutting down");
     return {};
   } catch (const RequestError& e) {

@@ -1,6 +1,6 @@
 // Calls of tools in the text of an answer, as it comes: in <tool_call> and </tool_call> (Hermes,
-// Qwen), or an answer that is nothing but one (Llama 3). Called by the server. Must never know which
-// model writes.
+// Qwen), or an answer that is nothing but one (Llama 3). Called by the server. Must never know
+// which model writes.
 #pragma once
 
 #include <string>

@@ -75,7 +75,8 @@ class Browser:
         until = time.monotonic() + 60
         while True:
             try:
-                session = self.call("POST", "/session", {"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}})
+                session = self.call("POST", "/session",
+                                    {"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}})
                 break
             except OSError:
                 if time.monotonic() > until:
@@ -250,6 +251,6 @@ if __name__ == "__main__":
     TUFF, MODEL, PICTURES = [*sys.argv[1:4], None, None, None][:3]
     serve_test.TUFF = TUFF
     if not shutil.which("chromium") or not shutil.which("chromedriver"):
-        print("SKIPPED: the chat page was not tested: there is no chromium or chromedriver (scripts/page-test fetches them)")
+        print("SKIPPED: the chat page was not tested: there is no chromium or chromedriver (scripts/page-test)")
         sys.exit(77)
     unittest.main(argv=sys.argv[:1])

@@ -62,7 +62,8 @@ TEST(Prompt, UsersDoNot) {
 TEST(Prompt, NorWithWhatStandsBehindTheirText) {
   const std::string two =
       R"([{"role": "user", "content": "a<|e "}, {"role": "user", "content": "b"}])";
-  const PromptMaker joined(tokenizer(), "{% for m in messages %}{{ m.content | trim }}|>{% endfor %}");
+  const PromptMaker joined(tokenizer(),
+                           "{% for m in messages %}{{ m.content | trim }}|>{% endfor %}");
   EXPECT_THAT(joined.chat(read_chat_request("{\"messages\": " + two + "}")),
               ElementsAreArray(ids("a<|e|>b|>")));
 }

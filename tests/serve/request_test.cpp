@@ -54,7 +54,8 @@ TEST(ChatRequest, HasWhatItSays) {
 
 TEST(ChatRequest, MessagesAreAsTemplatesTakeThem) {
   const ChatRequest r = read_chat_request(R"({"messages": [
-    {"role": "developer", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+    {"role": "developer", "content": [{"type": "text", "text": "a"},
+                                      {"type": "text", "text": "b"}]},
     {"role": "assistant", "tool_calls": [{"id": "1", "type": "function",
       "function": {"name": "f", "arguments": "{\"x\": 1}"}}]},
     {"role": "tool", "tool_call_id": "1", "content": "2"}]})");
