@@ -61,6 +61,11 @@ class Load:
         body = json.dumps(question(prompt, max_tokens=tokens, stream=stream))
         return (prompt, tokens), ("POST", "/v1/chat/completions", body, {"Content-Type": "application/json"})
 
+    def refused(self):
+        """As OpenAI's client does, which asks again after the time that Retry-After says."""
+        self.count("refused for a full queue")
+        time.sleep(1)
+
     def finished(self, key, text, kind):
         self.count(kind)
         self.count("tokens", key[1])
@@ -74,7 +79,7 @@ class Load:
             c.request(*request)
             response = c.getresponse()
             if response.status == 429:
-                return self.count("refused for a full queue")
+                return self.refused()
             events = []
             for event in events_of(response):
                 if len(events) == 1:
@@ -94,19 +99,20 @@ class Load:
             response = c.getresponse()
             answer = json.loads(response.read())
             if response.status == 429:
-                return self.count("refused for a full queue")
+                return self.refused()
             return self.finished(key, answer["choices"][0]["message"]["content"], "whole answers")
 
     def leave(self, draw):
         _, request = self.begin(draw, draw.random() < 0.5)
         with self.server.connect(timeout=300) as c:
             c.request(*request)
-            c.sock.settimeout(draw.uniform(0.01, 2))
+            c.sock.settimeout(draw.uniform(0.01, 10))
             try:
-                c.sock.recv(draw.randrange(1, 2000))
+                if c.sock.recv(draw.randrange(20, 2000)).startswith(b"HTTP/1.1 429"):
+                    return self.refused()
             except TimeoutError:
                 pass
-        self.count("clients that left")
+        return self.count("clients that left")
 
     def send_garbage(self, draw):
         if draw.random() < 0.5:
@@ -123,6 +129,7 @@ class Load:
                 except ConnectionError:
                     pass
         self.count("garbage")
+        time.sleep(draw.uniform(0, 1))
 
 
 def learn(server):

@@ -1,4 +1,5 @@
 // `tuff serve`: a language model behind OpenAI's API, and a page to chat with it.
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -54,6 +55,8 @@ serve::ServerOptions server_options(const Options& o) {
   if (!o.key_file.empty()) {
     for (std::string& key : keys_of_file(o.key_file)) s.keys.push_back(std::move(key));
   }
+  if (std::ranges::find(s.keys, "") != s.keys.end())
+    throw UsageError("--api-key is empty: a key was wanted");
   s.model.queue = size_t(o.queue);
   s.model.time_limit = std::chrono::seconds(o.time_limit);
   s.http.body_bytes = size_t(o.max_body) << 20;

@@ -158,6 +158,7 @@ class Answers(ServeTest):
         self.refused(404, "there is no /v1/images", {}, path="/v1/images")
         self.refused(405, "GET was wanted", {}, path="/health")
         self.refused(403, "--host evil.example", {}, headers={"Host": "evil.example"})
+        self.refused(403, "Host is 127.evil.example:80", {}, headers={"Host": "127.evil.example:80"})
         self.assertEqual(self.server.ask("GET", CHAT)[0], 405)
         self.refused(413, "--max-body", None, raw=" " * (5 << 20))
         self.assertEqual(self.server.ask("GET", "/health")[0], 200)
@@ -261,7 +262,7 @@ class End(unittest.TestCase):
     def test_what_does_not_fit_is_said_at_once(self):
         keys = self.folder / "keys"
         keys.write_text("\n")
-        for wanted, options in (("a key on each line", ["--api-key-file", keys]),
+        for wanted, options in (("a key on each line", ["--api-key-file", keys]), ("is empty", ["--api-key", ""]),
                                 ("No such file", ["--chat-template", "missing"]),
                                 ("line 1", ["--chat-template", self.bad_template()]),
                                 ("trained for 1 to 64", ["--context", "65"])):
