@@ -233,6 +233,14 @@ class End(unittest.TestCase):
                 c.getresponse()
                 self.assertEqual(server.end(signal.SIGTERM), (0, ""))
 
+    def test_killed_and_started_again(self):
+        with Served(TUFF, self.model) as server:
+            next(server.events("abc", n=60))
+            port = server.port
+            server.process.kill()
+        with Served(TUFF, self.model, port=port) as server:
+            self.assertEqual(server.chat("abc", max_tokens=2)["usage"]["completion_tokens"], 2)
+
     def test_idle_connections_are_closed(self):
         with Served(TUFF, self.model) as server:
             with server.connect() as c, socket.create_connection(("127.0.0.1", server.port)):
