@@ -76,6 +76,9 @@ class Sequence {
   /// until the next call. InvalidArgument for no token, one that is not in the vocabulary, or more
   /// than the context has room for.
   std::span<const float> read(std::span<const int32_t> tokens);
+  /// The same, but the logits behind each of them: rows of the vocabulary's size. Costs little more
+  /// than one token as long as there are up to 8.
+  std::span<const float> read_each(std::span<const int32_t> tokens);
   /// Everything that was read, in order.
   std::span<const int32_t> tokens() const;
   /// Forgets all but the first `count` tokens.
@@ -154,6 +157,10 @@ struct GenerateOptions {
   /// Told of each piece of text when it is certain; false ends the answer.
   std::function<bool(const AnswerPiece&)> on_piece = {};
   int64_t logprobs = -1;  ///< so many most likely tokens are told with each token; -1: nothing
+  /// Speculative decoding by prompt lookup: so many tokens, up to 7, that followed the last ones
+  /// where these stood before, are read with each token; those that are drawn need no call of their
+  /// own. The answer is the same. Pays where an answer repeats its prompt. generate() alone.
+  int64_t draft_tokens = 0;
 };
 
 /// Why an answer ended.

@@ -81,6 +81,18 @@ void bind_sequence(py::module_& m) {
                                 {int64_t(logits.size())}, {.device = "CPU"});
           },
           arg("tokens"), "The logits behind the last of them, which follow what was read before.")
+      .def(
+          "read_each",
+          [](Sequence& s, const Tokens& tokens) {
+            const auto logits = [&] {
+              const Unlocked others;
+              return s.read_each(tokens);
+            }();
+            return Tensor::from(std::vector<float>(logits.begin(), logits.end()),
+                                {int64_t(tokens.size()), s.model().description().vocabulary},
+                                {.device = "CPU"});
+          },
+          arg("tokens"), "The same: (tokens, vocabulary), the logits behind each of them.")
       .def("tokens", [](const Sequence& s) { return Tokens(s.tokens().begin(), s.tokens().end()); })
       .def("truncate", &Sequence::truncate, arg("count"), "Forgets all but the first tokens.")
       .def("context", &Sequence::context)
@@ -197,16 +209,19 @@ void bind_answers(py::module_& m) {
   m.def(
       "generate",
       [](Sequence& sequence, const Tokens& prompt, int64_t tokens, const Sampling& sampling,
-         const std::vector<std::string>& stop, const py::object& on_piece, int64_t logprobs) {
-        return language::generate(sequence, prompt,
-                                  generate_options(tokens, sampling, stop, on_piece, logprobs));
+         const std::vector<std::string>& stop, const py::object& on_piece, int64_t logprobs,
+         int64_t draft_tokens) {
+        GenerateOptions options = generate_options(tokens, sampling, stop, on_piece, logprobs);
+        options.draft_tokens = draft_tokens;
+        return language::generate(sequence, prompt, options);
       },
       arg("sequence"), arg("prompt"), arg("tokens") = -1, arg("sampling") = Sampling{},
       arg("stop") = std::vector<std::string>{}, arg("on_piece") = py::none(),
-      arg("logprobs") = -1,
+      arg("logprobs") = -1, arg("draft_tokens") = 0,
       "Reads the prompt and writes what follows. tokens: at most, -1: what the context holds; "
       "stop: texts that end the answer; on_piece: told of each piece of text, False ends it; "
-      "logprobs: so many most likely tokens are told with each one.");
+      "logprobs: so many most likely tokens are told with each one; draft_tokens: so many that "
+      "followed before are tried at once, which pays where the answer repeats its prompt.");
 }
 
 void bind_batch_stats(py::module_& m) {

@@ -30,8 +30,9 @@ void PagedReader::require_tokens(std::span<const int32_t> tokens, const Descript
       fail<InvalidArgument>("token {} is none of the vocabulary's {}", t, model.vocabulary);
 }
 
-PagedReader::PagedReader(const Config& config, const Weights& weights, const std::vector<float>& rope_factors,
-               int64_t context, int64_t pages, DType cache_dtype)
+PagedReader::PagedReader(const Config& config, const Weights& weights,
+                         const std::vector<float>& rope_factors, int64_t context, int64_t pages,
+                         DType cache_dtype)
     : config_(config),
       weights_(weights),
       context_(context),
@@ -62,7 +63,7 @@ std::vector<Tensor> PagedReader::forward(Shape shape, const std::vector<Tensor>&
                     .table = in[1],
                     .pages = &pages_};
   Tensor x = decode(config_, weights_, rope_, in[0].select(0, 0), place);
-  if (shape.rows > 1) x = x.index_select(0, in[2]);
+  if (shape.rows > 1 && !shape.each) x = x.index_select(0, in[2]);
   return {language::logits(config_, weights_, x)};
 }
 
@@ -103,7 +104,8 @@ std::vector<Tensor> PagedReader::inputs(Shape shape, std::span<const Piece> piec
   const TensorOptions here{.device = device_};
   std::vector<Tensor> in{Tensor::from(places, {3, int64_t(rows)}, here),
                          Tensor::from(table, {shape.sequences, pages}, here)};
-  if (shape.rows > 1) in.push_back(Tensor::from(wanted, {int64_t(wanted.size())}, here));
+  if (shape.rows > 1 && !shape.each)
+    in.push_back(Tensor::from(wanted, {int64_t(wanted.size())}, here));
   return in;
 }
 
@@ -112,10 +114,18 @@ std::span<const float> PagedReader::read(std::span<const Piece> pieces) {
   for (const Piece& p : pieces) most = std::max(most, p.tokens.size());
   Shape shape{int64_t(std::bit_ceil(pieces.size())), 1};
   if (most > 1) shape.rows = *std::ranges::lower_bound(kRows, int64_t(most));
-  const size_t count = pieces.size() * size_t(config_.vocabulary);
-  logits_.resize(size_t(shape.sequences * config_.vocabulary));
+  return run(shape, pieces).first(pieces.size() * size_t(config_.vocabulary));
+}
+
+std::span<const float> PagedReader::read_each(const Piece& piece) {
+  const std::span<const float> logits = run({1, kEach, true}, {&piece, 1});
+  return logits.first(piece.tokens.size() * size_t(config_.vocabulary));
+}
+
+std::span<const float> PagedReader::run(Shape shape, std::span<const Piece> pieces) {
+  logits_.resize(size_t(shape.sequences * (shape.each ? shape.rows : 1) * config_.vocabulary));
   graph(shape)(inputs(shape, pieces))[0].copy_to(logits_.data(), logits_.size() * sizeof(float));
-  return std::span(logits_).first(count);
+  return logits_;
 }
 
 JitStats PagedReader::stats(int64_t sequences) const {

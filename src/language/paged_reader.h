@@ -1,5 +1,5 @@
-// PagedReader: a model's captured graphs, which read tokens of several sequences in one call and keep
-// keys and values in pages. Called by Sequence and Batch, which say what pages hold.
+// PagedReader: a model's captured graphs, which read tokens of several sequences in one call and
+// keep keys and values in pages. Called by Sequence and Batch, which say what pages hold.
 #pragma once
 
 #include <array>
@@ -31,21 +31,26 @@ class PagedReader {
   // InvalidArgument for a token that is not in the vocabulary.
   static void require_tokens(std::span<const int32_t> tokens, const Description& model);
   PagedReader(const Config& config, const Weights& weights, const std::vector<float>& rope_factors,
-         int64_t context, int64_t pages, DType cache_dtype);
+              int64_t context, int64_t pages, DType cache_dtype);
   // So many rows read the next piece of that many tokens.
   static int64_t rows_for(int64_t tokens);
   // Several pieces have one token each, one has up to 256: one call. The logits behind the last
   // token of each, valid until the next call.
   std::span<const float> read(std::span<const Piece> pieces);
+  // The logits behind each token of a piece of up to kEach.
+  static constexpr int64_t kEach = 8;
+  std::span<const float> read_each(const Piece& piece);
   // Of the graph that reads a token of each of so many sequences.
   JitStats stats(int64_t sequences) const;
 
  private:
   struct Shape {
     int64_t sequences, rows;  // `rows` of each
+    bool each = false;        // all rows' logits are wanted, not those of the last ones alone
     auto operator<=>(const Shape&) const = default;
   };
   Jit& graph(Shape shape);
+  std::span<const float> run(Shape shape, std::span<const Piece> pieces);
   std::vector<Tensor> forward(Shape shape, const std::vector<Tensor>& in);
   // (3, rows): tokens, positions, slots; (sequences, pages); and which rows' logits are wanted.
   std::vector<Tensor> inputs(Shape shape, std::span<const Piece> pieces) const;

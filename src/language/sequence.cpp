@@ -11,14 +11,22 @@ namespace tuff::language {
 // The pages are those of one text, in order.
 struct Sequence::State {
   State(Model m, const SequenceOptions& options);
+  void append(std::span<const int32_t> tokens);
+  template <class Read>
+  std::span<const float> reading(std::span<const int32_t> tokens, Read&& read);
   // Reads what was seen, of which the first `known` tokens have been read.
-  void read_from(size_t known);
+  std::span<const float> read_from(size_t known);
+  std::span<const float> read_each_from(size_t known);
+  Piece piece_from(size_t known, size_t most) const {
+    const size_t count = std::min(seen.size() - known, most);
+    return {std::span(seen).subspan(known, count), known, pages};
+  }
 
   Model model;
   int64_t context;
   std::vector<int32_t> pages, seen;
   PagedReader reader;
-  std::span<const float> logits;
+  std::vector<float> each;  // logits of read_each()
 };
 
 Sequence::State::State(Model m, const SequenceOptions& options)
@@ -35,32 +43,57 @@ Sequence::Sequence(Model model, const SequenceOptions& options)
 Sequence::~Sequence() = default;
 Sequence::Sequence(Sequence&&) noexcept = default;
 
-std::span<const float> Sequence::read(std::span<const int32_t> tokens) {
-  State& s = *state_;
+void Sequence::State::append(std::span<const int32_t> tokens) {
   if (tokens.empty()) fail<InvalidArgument>("a sequence reads at least one token");
-  PagedReader::require_tokens(tokens, s.model.description());
-  if (s.seen.size() + tokens.size() > size_t(s.context))
+  PagedReader::require_tokens(tokens, model.description());
+  if (seen.size() + tokens.size() > size_t(context))
     fail<InvalidArgument>("{} tokens behind {} exceed the context of {}", tokens.size(),
-                          s.seen.size(), s.context);
-  const size_t known = s.seen.size();
-  s.seen.insert(s.seen.end(), tokens.begin(), tokens.end());
-  try {
-    s.read_from(known);
-  } catch (...) {
-    s.seen.resize(known);  // what could not be read is not part of the text
-    throw;
-  }
-  return s.logits;
+                          seen.size(), context);
+  seen.insert(seen.end(), tokens.begin(), tokens.end());
 }
 
-void Sequence::State::read_from(size_t known) {
-  while (known < seen.size()) {
-    const size_t left = seen.size() - known;
-    const size_t count = std::min(left, size_t(PagedReader::rows_for(int64_t(left))));
-    const Piece piece{std::span(seen).subspan(known, count), known, pages};
-    logits = reader.read({&piece, 1});
-    known += count;
+template <class Read>
+std::span<const float> Sequence::State::reading(std::span<const int32_t> tokens, Read&& read) {
+  const size_t known = seen.size();
+  append(tokens);
+  try {
+    return read(known);
+  } catch (...) {
+    seen.resize(known);  // what could not be read is not part of the text
+    throw;
   }
+}
+
+std::span<const float> Sequence::read(std::span<const int32_t> tokens) {
+  State& s = *state_;
+  return s.reading(tokens, [&](size_t known) { return s.read_from(known); });
+}
+
+std::span<const float> Sequence::read_each(std::span<const int32_t> tokens) {
+  State& s = *state_;
+  return s.reading(tokens, [&](size_t known) { return s.read_each_from(known); });
+}
+
+std::span<const float> Sequence::State::read_from(size_t known) {
+  std::span<const float> logits;
+  while (known < seen.size()) {
+    const int64_t left = int64_t(seen.size() - known);
+    const Piece piece = piece_from(known, size_t(PagedReader::rows_for(left)));
+    logits = reader.read({&piece, 1});
+    known += piece.tokens.size();
+  }
+  return logits;
+}
+
+std::span<const float> Sequence::State::read_each_from(size_t known) {
+  each.clear();
+  while (known < seen.size()) {
+    const Piece piece = piece_from(known, size_t(PagedReader::kEach));
+    const std::span<const float> logits = reader.read_each(piece);
+    each.insert(each.end(), logits.begin(), logits.end());
+    known += piece.tokens.size();
+  }
+  return each;
 }
 
 std::span<const int32_t> Sequence::tokens() const { return state_->seen; }

@@ -177,11 +177,14 @@ TEST_P(Dequantize, FusesIntoWhatReadsIt) {
         kernels([&](const Tensor& w) { return x.narrow(0, 3, 1).matmul(w.transpose(0, 1)); });
     const auto few =
         kernels([&](const Tensor& w) { return x.narrow(0, 1, 8).matmul(w.transpose(0, 1)); });
+    const auto function = kernels(
+        [&](const Tensor& w) { return x.narrow(0, 1, 8).matmul(w.transpose(0, 1)).silu(); });
     const auto rows = kernels([&](const Tensor& w) { return x.matmul(w.transpose(0, 1)); });
     EXPECT_EQ(elementwise, 1u) << c.type;
     EXPECT_EQ(sum, 1u) << c.type;
     EXPECT_EQ(row, 1u) << c.type;
     EXPECT_EQ(few, 1u) << c.type;
+    EXPECT_EQ(function, target.has_local ? 1u : 2u) << c.type << ": lanes go along the sum";
     EXPECT_LE(rows, target.has_local ? 1u : 2u) << c.type;
   }
 }

@@ -26,7 +26,7 @@ TEST(Sequence, RefusesWhatItCannotRead) {
   EXPECT_TRUE(s.tokens().empty()) << "what was refused was not read";
 }
 
-TEST(Sequence, APieceAtTheEndOfTheContextReadsKnownTokensAgain) {
+TEST(Sequence, APieceAtTheEndOfTheContextIsPadded) {
   const Model model = fixture_model("llama");
   std::vector<int32_t> tokens;
   for (int i = 0; i < 40; i++) tokens.push_back((i * 7 + 3) % 48);
@@ -49,6 +49,20 @@ TEST(Embed, RefusesWhatItCannotRead) {
   double squares = 0;
   for (const float x : embed(model, all)) squares += double(x) * double(x);
   EXPECT_NEAR(squares, 1, 1e-6);
+}
+
+TEST(Sequence, ReadsLogitsOfEachToken) {
+  const Model model = fixture_model("llama");
+  std::vector<int32_t> tokens;
+  for (int i = 0; i < 13; i++) tokens.push_back((i * 5 + 1) % 48);
+  Sequence each(model, {.cache_dtype = DType::F32}), single(model, {.cache_dtype = DType::F32});
+  each.read(std::span(tokens).first(2)), single.read(std::span(tokens).first(2));
+  const std::vector<float> got = copy(each.read_each(std::span(tokens).subspan(2)));
+  ASSERT_EQ(got.size(), 11u * 48);
+  for (size_t t = 2, at = 0; t < tokens.size(); t++) {
+    for (const float want : copy(single.read({&tokens[t], 1}))) ASSERT_NEAR(got[at++], want, 1e-4);
+  }
+  EXPECT_THAT(each.tokens(), ElementsAreArray(tokens));
 }
 
 class Generate : public testing::Test {
@@ -135,6 +149,24 @@ TEST_F(Generate, TellsEachTokenOnceWithItsLogarithms) {
   EXPECT_NEAR(a.logprobs[0].top[1].logprob, want[size_t(a.logprobs[0].top[1].token)], 5e-3);
   EXPECT_EQ(error_of([&] { run({.logprobs = -2}); }),
             "logprobs is -2: a number from -1 on was wanted");
+}
+
+TEST_F(Generate, DraftsSaveCallsAndChangeNothing) {
+  Sequence plain(model_, {.cache_dtype = DType::F32}), drafted(model_, {.cache_dtype = DType::F32});
+  for (int32_t first = 0; first < 6; first++) {
+    const std::vector<int32_t> prompt{first, 7, 9, first, 7, 9, first, 7};
+    for (const double temperature : {0.0, 0.7}) {
+      GenerateOptions options{.tokens = 40, .sampling = {.temperature = temperature, .seed = 3}};
+      const Answer want = generate(plain, prompt, options);
+      options.draft_tokens = 1 + 3 * (first % 3);
+      const Answer got = generate(drafted, prompt, options);
+      EXPECT_EQ(got.tokens, want.tokens) << first << ' ' << temperature;
+      EXPECT_THAT(drafted.tokens(), ElementsAreArray(plain.tokens()));
+    }
+  }
+  EXPECT_LT(drafted.stats().replays, plain.stats().replays);
+  EXPECT_EQ(error_of([&] { run({.draft_tokens = 8}); }),
+            "draft_tokens is 8: a number from 0 to 7 was wanted");
 }
 
 TEST_F(Generate, RefusesPromptsThatDoNotFit) {

@@ -30,6 +30,11 @@ class Language(unittest.TestCase):
         self.assertEqual((s.tokens(), s.context()), ([3, 1, 4], 32))
         s.truncate(1)
         self.assertEqual(s.tokens(), [3])
+        each = s.read_each([1, 4])
+        self.assertEqual(tuple(each.shape), (2, 48))
+        for a, b in zip(each[1].tolist(), want):
+            self.assertAlmostEqual(a, b, places=4)
+        s.truncate(1)
         with self.assertRaisesRegex(tuff.InvalidArgument, "token 48 is none of the vocabulary's 48"):
             s.read([48])
 
@@ -42,6 +47,8 @@ class Language(unittest.TestCase):
         self.assertEqual([t for p in pieces for t in p.tokens], a.tokens)
         self.assertEqual([c.chosen.token for p in pieces for c in p.logprobs], a.tokens)
         self.assertEqual(a.logprobs[0].top[0].logprob, a.logprobs[0].chosen.logprob)
+        c = tuff.language.generate(s, [5, 6], tokens=6, sampling=GREEDY, draft_tokens=4)
+        self.assertEqual(c.tokens, a.tokens)
         b = tuff.language.generate(s, [5, 6], tokens=6, sampling=GREEDY, on_piece=lambda piece: False)
         self.assertEqual((b.tokens, b.finish, b.prompt_tokens), (a.tokens[:1], "cancelled", 1))
         self.assertGreater(a.prompt_seconds, 0)
