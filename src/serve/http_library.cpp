@@ -20,22 +20,33 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kTick = 100;  // ms between looks at whether the server stops
 constexpr size_t kHeaderBytes = size_t(64) << 10;
-constexpr std::chrono::seconds kIdle{15};  // between two requests of a connection
+constexpr std::chrono::seconds kIdle{15}, kShortIdle{1};  // between two requests of a connection
 constexpr std::chrono::seconds kLinger{2};
 constexpr size_t kLingerBytes = size_t(64) << 20;
 constexpr int kBacklog = 512;
 constexpr size_t kRequests = 1000;  // of a connection
 
+// What all connections have in common.
+struct House {
+  const HttpOptions options;
+  std::atomic<bool> stopping{false};
+  std::atomic<size_t> open{0};  // connections
+  std::atomic<size_t> busy{0};  // those that have a request
+  bool full() const { return open >= options.connections; }
+};
+
 // A socket within limits: a request has so many bytes and so much time.
 class Connection : public httplib::Stream, public HttpPeer {
  public:
-  Connection(socket_t socket, const HttpOptions& options, const std::atomic<bool>& stopping)
-      : socket_(socket), options_(options), stopping_(stopping) {}
+  Connection(socket_t socket, const House& house)
+      : socket_(socket), options_(house.options), stopping_(house.stopping), house_(house) {}
 
-  // Waits for the next request's first byte; false if none comes.
+  // Waits for the next request's first byte, less long where others may wait for a place; false if
+  // none comes.
   bool next_request() {
-    const auto until = Clock::now() + kIdle;
-    while (begin_ == end_ && !stopping_ && Clock::now() < until && !poll_for(POLLIN, kTick)) {
+    const auto begin = Clock::now();
+    const auto late = [&] { return Clock::now() - begin > (house_.full() ? kShortIdle : kIdle); };
+    while (begin_ == end_ && !stopping_ && !late() && !poll_for(POLLIN, kTick)) {
     }
     left_ = kHeaderBytes + options_.body_bytes;
     until_ = Clock::now() + options_.read_time;
@@ -109,6 +120,7 @@ class Connection : public httplib::Stream, public HttpPeer {
   socket_t socket_;
   const HttpOptions& options_;
   const std::atomic<bool>& stopping_;
+  const House& house_;
   char buffer_[16384];
   size_t begin_ = 0, end_ = 0;
   size_t left_ = 0;  // of the request's bytes
@@ -133,31 +145,29 @@ class ChunkedPeer : public HttpPeer {
 // httplib reads and writes messages; connections are our own.
 class Library : public httplib::Server {
  public:
-  Library(const HttpOptions& options, const std::atomic<bool>& stopping)
-      : options_(options), stopping_(stopping) {}
+  explicit Library(House& house) : house_(house) {}
   // The library's backlog is 5.
   void lengthen_backlog() { ::listen(svr_sock_, kBacklog); }
-  bool busy() const { return busy_ > 0; }
 
  private:
   bool process_and_close_socket(socket_t socket) override {
-    Connection connection(socket, options_, stopping_);
+    house_.open++;
+    Connection connection(socket, house_);
     t_connection = &connection;
+    const auto without_ranges = [](httplib::Request& r) { r.ranges.clear(); };
     bool closed = false;
     for (size_t n = 1; !closed && !connection.closing() && connection.next_request(); n++) {
-      const auto without_ranges = [](httplib::Request& r) { r.ranges.clear(); };
-      busy_++;
-      closed |= !process_request(connection, stopping_ || n == kRequests, closed, without_ranges);
-      busy_--;
-      closed |= n == kRequests;
+      const bool last = house_.stopping || n == kRequests;
+      house_.busy++;
+      closed |= !process_request(connection, last, closed, without_ranges) || last;
+      house_.busy--;
     }
     t_connection = nullptr;
     connection.close();
+    house_.open--;
     return true;
   }
-  const HttpOptions& options_;
-  const std::atomic<bool>& stopping_;
-  std::atomic<int> busy_{0};
+  House& house_;
 };
 
 HttpRequest request_of(const httplib::Request& r) {
@@ -183,7 +193,7 @@ void respond(HttpResponse response, httplib::Response& to) {
 
 class LibraryServer : public http_api::Server {
  public:
-  LibraryServer(const HttpOptions& options, const HttpHandlers& handlers) : options_(options) {
+  LibraryServer(const HttpOptions& options, const HttpHandlers& handlers) : house_{options} {
     library_.set_payload_max_length(options.body_bytes);
     library_.set_tcp_nodelay(true);
     library_.set_keep_alive_timeout(kIdle.count());  // of which the library tells clients
@@ -200,9 +210,9 @@ class LibraryServer : public http_api::Server {
 
   // False where it cannot listen.
   bool listen() {
-    port_ = options_.port ? options_.port : library_.bind_to_any_port(options_.host);
-    const bool bound = options_.port ? library_.bind_to_port(options_.host, options_.port)
-                                     : port_ > 0;
+    const HttpOptions& o = house_.options;
+    port_ = o.port ? o.port : library_.bind_to_any_port(o.host);
+    const bool bound = o.port ? library_.bind_to_port(o.host, o.port) : port_ > 0;
     if (!bound) return false;
     library_.lengthen_backlog();
     thread_ = std::thread([this] { library_.listen_after_bind(); });
@@ -213,9 +223,9 @@ class LibraryServer : public http_api::Server {
   void stop(std::chrono::milliseconds most) override {
     if (!thread_.joinable()) return;
     const auto until = Clock::now() + most;
-    while (library_.busy() && Clock::now() < until)
+    while (house_.busy > 0 && Clock::now() < until)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    stopping_ = true;
+    house_.stopping = true;
     library_.stop();
     thread_.join();
   }
@@ -245,9 +255,8 @@ class LibraryServer : public http_api::Server {
     });
   }
 
-  const HttpOptions options_;
-  std::atomic<bool> stopping_{false};
-  Library library_{options_, stopping_};
+  House house_;
+  Library library_{house_};
   int port_ = 0;
   std::thread thread_;
 };

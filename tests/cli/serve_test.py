@@ -5,6 +5,7 @@ Usage: serve_test.py TUFF
 """
 import base64
 import concurrent.futures
+import contextlib
 import json
 import pathlib
 import shutil
@@ -199,6 +200,14 @@ class Limits(ServeTest):
             self.assertEqual(ask("POST", CHAT, question("a"), headers)[0], 401)
         for key in ("first", "second"):
             self.assertEqual(ask("GET", "/v1/models", headers={"Authorization": "Bearer " + key})[0], 200)
+
+    def test_connections_that_say_nothing_give_way(self):
+        with contextlib.ExitStack() as stack:
+            for _ in range(50):  # more than the server has threads
+                stack.enter_context(socket.create_connection(("127.0.0.1", self.server.port)))
+            with self.server.connect(timeout=10) as c:
+                c.request("GET", "/health")
+                self.assertEqual(c.getresponse().status, 200)
 
     def test_the_queue_is_bounded(self):
         key = {"Authorization": "Bearer first"}
