@@ -154,6 +154,7 @@ class Browser:
 
 ANSWERS = "[...document.querySelectorAll('.message.assistant .text')].map(e => e.textContent)"
 NOTES = "[...document.querySelectorAll('.message.assistant .speed')].map(e => e.textContent)"
+GREEDY = {"temperature": 0, "tokens": 300}
 IDLE = "document.getElementById('stop').hidden"
 
 
@@ -174,10 +175,13 @@ class Page(unittest.TestCase):
             cls.addClassCleanup(proxy.shutdown)
             cls.url = f"http://127.0.0.1:{proxy.server_address[1]}"
 
-    def browser(self, *arguments, **more):
+    def browser(self, *arguments, settings=None, **more):
         browser = Browser(*arguments, **more)
         self.addCleanup(browser.__exit__)
         browser.open(self.url)
+        if settings:
+            browser.run(f"localStorage.setItem('tuff.settings', {json.dumps(json.dumps(settings))})")
+            browser.reload()
         browser.until(f"document.getElementById('model').textContent === {json.dumps(self.server.model)}")
         return browser
 
@@ -190,7 +194,7 @@ class Page(unittest.TestCase):
             b.picture(pathlib.Path(PICTURES) / name)
 
     def test_ask_stream_stop_ask_again_reload(self):
-        b = self.browser(1120, 760)
+        b = self.browser(1120, 760, settings=GREEDY)
         self.assertTrue(b.run("document.getElementById('send').disabled"), "there is nothing to send")
         SlowProxy.pause_s = 0.5  # however slow the browser is, the answer is not over
         self.ask(b, "Explain in simple words what a tensor is." if MODEL else "abc")
@@ -233,7 +237,7 @@ class Page(unittest.TestCase):
                          '<pre tabindex="0"><code>int a;</code></pre><p>end</p>')
 
     def test_on_a_phone_in_the_dark(self):
-        b = self.browser(390, 780, dark=True, phone=True)
+        b = self.browser(390, 780, dark=True, phone=True, settings=GREEDY)
         self.assertEqual(b.run("getComputedStyle(document.body).backgroundColor"), "rgb(24, 24, 22)")
         self.ask(b, "Give me three names for a grey kitten." if MODEL else "abc")
         if not MODEL:
