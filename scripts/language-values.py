@@ -163,12 +163,16 @@ def write_folder(folder, model):
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer) + "\n")
 
 
+def rounded(row):
+    return [float(f"{x:.6g}") for x in row.tolist()]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "tests/data/language")
     folder = parser.parse_args().output
     folder.mkdir(parents=True, exist_ok=True)
-    values = {"tokens": TOKENS, "models": {}}
+    values = {"tokens": TOKENS, "models": {}, "embeddings": {}}
     for name, (architecture, config_class, model_class, more) in MODELS.items():
         torch.manual_seed(len(name))
         config = config_class(**{**SHAPE, **more, "attn_implementation": "eager"})
@@ -177,11 +181,13 @@ def main():
             for key, parameter in model.named_parameters():
                 torch.nn.init.normal_(parameter, 1 if "norm" in key and "gemma" not in name else 0, 0.3)
                 parameter.copy_(parameter.half().float())
-            logits = model(torch.tensor([TOKENS])).logits[0]
+            out = model(torch.tensor([TOKENS]), output_hidden_states=True)
         write(folder / f"{name}.gguf", name, architecture, model, config)
         if name in FOLDERS:
             write_folder(folder / name, model)
-        values["models"][name] = [[float(f"{x:.6g}") for x in row] for row in logits.tolist()]
+        values["models"][name] = [rounded(row) for row in out.logits[0]]
+        mean = out.hidden_states[-1][0].mean(0)
+        values["embeddings"][name] = rounded(mean / mean.norm())
     lines = json.dumps(values).replace("], [", "],\n[")
     (folder / "logits.json").write_text(lines + "\n")
 

@@ -67,6 +67,7 @@ class Model {
   friend class Sequence;
   friend class Batch;
   friend class Adapter;
+  friend std::vector<float> embed(const Model& model, std::span<const int32_t> tokens);
   struct State;
   explicit Model(std::shared_ptr<const State> state) : state_(std::move(state)) {}
   std::shared_ptr<const State> state_;
@@ -243,6 +244,12 @@ class Batch {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// A text as a vector of length 1, near those of texts that mean the like: the mean of what the
+/// model's last norm gives for each token. Texts of like lengths run one captured graph.
+/// InvalidArgument for no token, one that is not in the vocabulary, or more than the model was
+/// trained for.
+std::vector<float> embed(const Model& model, std::span<const int32_t> tokens);
 
 /// How perplexity() reads a text.
 struct PerplexityOptions {

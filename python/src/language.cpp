@@ -314,6 +314,20 @@ void bind_batch(py::module_& m) {
       .def("model", &Batch::model);
 }
 
+void bind_embed(py::module_& m) {
+  m.def(
+      "embed",
+      [](const Model& model, const Tokens& tokens) {
+        const auto vector = [&] {
+          const Unlocked others;
+          return language::embed(model, tokens);
+        }();
+        return Tensor::from(vector, {int64_t(vector.size())}, {.device = "CPU"});
+      },
+      arg("model"), arg("tokens"),
+      "A text as a vector of length 1: the mean of what the last norm gives for each token.");
+}
+
 void bind_perplexity(py::module_& m) {
   py::class_<language::Perplexity>(m, "Perplexity", "How surprised a model is by a text.")
       .def_readonly("value", &language::Perplexity::value, "exp of the mean loss.")
@@ -340,6 +354,7 @@ void bind_language(py::module_& parent) {
   bind_pieces(m);
   bind_answers(m);
   bind_batch(m);
+  bind_embed(m);
   bind_perplexity(m);
 }
 

@@ -6,4 +6,5 @@
     print(tuff.language.generate(sequence, prompt, tokens=64).text)
 """
 from ._tuff.language import (Adapter, Answer, AnswerPiece, Batch, BatchStats, Description, Model, Perplexity, Sampler,
-                             Sampling, Sequence, TokenChoice, TokenLogprobs, generate, perplexity)  # noqa: F401
+                             Sampling, Sequence, TokenChoice, TokenLogprobs, embed, generate,
+                             perplexity)  # noqa: F401

@@ -157,8 +157,12 @@ Tensor decode(const Config& c, const Weights& w, const RopeTables& rope, const T
   return Decoder(c, w, rope, tokens, place).run();
 }
 
+Tensor last_norm(const Config& c, const Weights& w, const Tensor& x) {
+  return x.rms_norm({c.width}, w.output_norm, c.norm_epsilon);
+}
+
 Tensor logits(const Config& c, const Weights& w, const Tensor& x) {
-  const Tensor y = x.rms_norm({c.width}, w.output_norm, c.norm_epsilon).linear(w.output);
+  const Tensor y = last_norm(c, w, x).linear(w.output);
   return c.logit_cap > 0 ? (y / c.logit_cap).tanh() * c.logit_cap : y;
 }
 

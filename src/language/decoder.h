@@ -35,6 +35,8 @@ struct Place {
 // (rows) tokens -> (rows, width), before the last norm.
 Tensor decode(const Config& config, const Weights& weights, const RopeTables& rope,
               const Tensor& tokens, const Place& place);
+// (rows, width) -> (rows, width), by the norm behind all layers.
+Tensor last_norm(const Config& config, const Weights& weights, const Tensor& x);
 // (rows, width) -> (rows, vocabulary).
 Tensor logits(const Config& config, const Weights& weights, const Tensor& x);
 

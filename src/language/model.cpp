@@ -32,6 +32,12 @@ const std::vector<float>& Model::State::rope_factors(int64_t positions) const {
                                                        : config.rope_divisors;
 }
 
+void Model::State::require_tokens(std::span<const int32_t> tokens) const {
+  for (const int32_t t : tokens)
+    if (t < 0 || t >= config.vocabulary)
+      fail<InvalidArgument>("token {} is none of the vocabulary's {}", t, config.vocabulary);
+}
+
 Model Model::open(const std::string& path, const LoadOptions& options) {
   try {
     return Model(State::read(path, options));

@@ -54,6 +54,15 @@ TEST_P(Architectures, InPieces) {
   expect_logits(sequence.read(std::span(tokens_).subspan(3, 9)), 11);
 }
 
+TEST_P(Architectures, Embedding) {
+  const std::vector<float> want = fixture_embedding(GetParam());
+  for (int call = 0; call < 3; call++) {  // run, captured, replayed
+    const std::vector<float> got = embed(model_, tokens_);
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < want.size(); i++) ASSERT_NEAR(got[i], want[i], 1e-5) << i;
+  }
+}
+
 TEST_P(Architectures, HalvesInTheCacheAreNear) {
   Sequence sequence(model_);
   const std::span<const float> got = sequence.read(tokens_);

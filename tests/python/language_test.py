@@ -103,6 +103,11 @@ class Language(unittest.TestCase):
         with self.assertRaisesRegex(tuff.InvalidArgument, "top_p is 0"):
             tuff.language.Sampler(tuff.language.Sampling(top_p=0))
 
+    def test_embeddings(self):
+        a, b = (tuff.language.embed(self.model, tokens) for tokens in ([3, 1, 4], [3, 1, 5]))
+        self.assertAlmostEqual((a * a).sum().item(), 1, places=5)
+        self.assertGreater((a * b).sum().item(), 0.5)
+
     def test_perplexity(self):
         p = tuff.language.perplexity(self.model, list(range(40)), context=16)
         self.assertEqual(p.tokens, 14)
