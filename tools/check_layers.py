@@ -53,7 +53,7 @@ WALLS = {
         formats
         gzip
         idx
-        dequantize
+        dequantize quantize
         tensor_bytes tensor_pieces
         save tensor_file""",
 }

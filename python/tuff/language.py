@@ -5,5 +5,5 @@
     prompt = model.tokenizer().encode("Once upon a time")
     print(tuff.language.generate(sequence, prompt, tokens=64).text)
 """
-from ._tuff.language import (Answer, Description, Model, Perplexity, Sampler, Sampling, Sequence, embed,
-                             generate, perplexity)  # noqa: F401
+from ._tuff.language import (Answer, Description, Model, Perplexity, Quantized, Sampler, Sampling, Sequence, embed,
+                             generate, perplexity, quantize)  # noqa: F401

@@ -68,6 +68,7 @@ REASONS = {
     "ValueInfo.has_rank": "shape is not None",
     "SequenceOptions": "keyword arguments of Sequence",
     "GenerateOptions": "keyword arguments of generate()",
+    "QuantizeOptions": "keyword arguments of quantize()",
     "PerplexityOptions": "keyword arguments of perplexity()",
     "SaveOptions": "keyword arguments of save() and onnx.export()",
     "save": "of ONNX models: onnx.export()",
