@@ -53,6 +53,8 @@ WALLS = {
         formats
         gzip
         idx
+        block_fields grids_table
+        dequantize_grids
         dequantize quantize
         tensor_bytes tensor_pieces
         save tensor_file""",

@@ -37,6 +37,8 @@ constexpr GgufType kGgufTypes[] = {
     {28, DType::F64, {"F64", 1, 8}},         {29, DType::Void, {"IQ1_M", 256, 56}},
     {30, DType::BF16, {"BF16", 1, 2}},       {34, DType::Void, {"TQ1_0", 256, 54}},
     {35, DType::Void, {"TQ2_0", 256, 66}},   {39, DType::Void, {"MXFP4", 32, 17}},
+    {40, DType::Void, {"NVFP4", 64, 36}},    {41, DType::Void, {"Q1_0", 128, 18}},
+    {42, DType::Void, {"Q2_0", 64, 18}},
 };
 
 // Ids that ggml has taken back: Q4_2, Q4_3, and layouts for single processors.
