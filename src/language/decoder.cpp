@@ -2,10 +2,20 @@
 
 #include <cmath>
 
+#include "language/feed_forward.h"
+
 namespace tuff::language {
 namespace {
 
 constexpr double kMasked = -1e30;
+
+// As it is where there is no norm.
+Tensor normed(const Config& c, const Norm& n, const Tensor& x) {
+  if (!n.weight.defined()) return x;
+  if (c.architecture.layer_norms)
+    return x.layernorm({x.size(-1)}, n.weight, n.bias, c.norm_epsilon);
+  return x.rms_norm({x.size(-1)}, n.weight, c.norm_epsilon);
+}
 
 // What the rows of a call share in all layers of one kind.
 struct Shared {
@@ -23,24 +33,30 @@ class Decoder {
     if (c.window > 0)
       windowed_ = shared(own_base ? rope.window_cosines : rope.cosines,
                          own_base ? rope.window_sines : rope.sines, c.window);
-    x_ = Tensor::embedding(w.embedding, tokens);
-    if (c.architecture.scales_embedding) x_ = x_ * std::sqrt(double(c.width));
+    x_ = embedded(tokens);
   }
 
   Tensor run() {
     for (int64_t i = 0; i < c_.layers; i++) {
       const LayerWeights& l = w_.layers[size_t(i)];
       Tensor y = attention(l, norm(x_, l.attention_norm), i);
-      x_ = x_ + after(y, l.after_attention_norm);
-      y = hidden(l, norm(x_, l.hidden_norm));
-      x_ = x_ + after(y, l.after_hidden_norm);
+      x_ = norm(x_ + norm(y, l.after_attention_norm), l.attention_sum_norm);
+      y = feed_forward(c_, l, norm(x_, l.hidden_norm));
+      x_ = norm(x_ + norm(y, l.after_hidden_norm), l.hidden_sum_norm);
     }
     return x_;
   }
 
  private:
   Shared shared(const Tensor& cosines, const Tensor& sines, int64_t window) const {
-    Shared s{cosines.narrow(0, place_.first, rows_), sines.narrow(0, place_.first, rows_), {}};
+    Shared s;
+    if (cosines.defined())
+      s = {cosines.narrow(0, place_.first, rows_), sines.narrow(0, place_.first, rows_), {}};
+    if (c_.architecture.encodes) {
+      if (place_.present.defined())
+        s.visible = place_.present.unsqueeze(0).expand({rows_, place_.length});
+      return s;
+    }
     // One row sees all that was read before it, but for a window.
     const bool single = rows_.is_number() && int64_t(rows_) == 1;
     if (single && window == 0) return s;
@@ -52,21 +68,23 @@ class Decoder {
     return s;
   }
 
-  Tensor norm(const Tensor& x, const Tensor& weight) const {
-    return x.rms_norm({x.size(-1)}, weight, c_.norm_epsilon);
+  Tensor embedded(const Tensor& tokens) const {
+    Tensor x = Tensor::embedding(w_.embedding, tokens);
+    if (c_.architecture.scales_embedding) x = x * std::sqrt(double(c_.width));
+    if (w_.token_types.defined()) x = x + w_.token_types.select(0, 0);
+    if (w_.positions.defined()) x = x + w_.positions.narrow(0, place_.first, rows_);
+    return norm(x, w_.embedding_norm);
   }
-  Tensor after(const Tensor& y, const Tensor& weight) const {
-    return weight.defined() ? norm(y, weight) : y;
-  }
+
+  Tensor norm(const Tensor& x, const Norm& n) const { return normed(c_, n, x); }
 
   Tensor attention(const LayerWeights& l, const Tensor& x, int64_t layer) {
     const Shared& s = c_.has_window(layer) ? windowed_ : all_;
-    const auto heads = [&](const Projection& p, int64_t count, int64_t size, const Tensor& weight) {
-      const Tensor y = p(x).reshape({rows_, count, size});
-      return weight.defined() ? norm(y, weight) : y;
+    const auto heads = [&](const Projection& p, int64_t count, int64_t size, const Norm& n) {
+      return norm(p(x).reshape({rows_, count, size}), n);
     };
     const auto turned = [&](const Tensor& y) {
-      return rotate(y, s.cosines, s.sines, c_.architecture.pairs);
+      return c_.architecture.pairs == RopePairs::None ? y : rotate(y, s.cosines, s.sines, c_.architecture.pairs);
     };
     const Tensor q = turned(heads(l.queries, c_.heads, c_.key_size, l.query_norm));
     const Tensor k = turned(heads(l.keys, c_.kv_heads, c_.key_size, l.key_norm));
@@ -112,12 +130,6 @@ class Decoder {
         .reshape({rows_, c_.heads * c_.value_size});
   }
 
-  Tensor hidden(const LayerWeights& l, const Tensor& x) const {
-    const Tensor gate = l.gate(x);
-    const bool silu = c_.architecture.activation == Activation::Silu;
-    return l.down((silu ? gate.silu() : gate.gelu("tanh")) * l.up(x));
-  }
-
   const Config& c_;
   const Weights& w_;
   const Place& place_;
@@ -135,7 +147,7 @@ Tensor decode(const Config& c, const Weights& w, const RopeTables& rope, const T
 }
 
 Tensor last_norm(const Config& c, const Weights& w, const Tensor& x) {
-  return x.rms_norm({c.width}, w.output_norm, c.norm_epsilon);
+  return normed(c, w.output_norm, x);
 }
 
 Tensor logits(const Config& c, const Weights& w, const Tensor& x) {

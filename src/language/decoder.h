@@ -21,6 +21,7 @@ struct LayerCache {
 struct Place {
   Size first, length;
   std::vector<LayerCache>* cache = nullptr;
+  Tensor present = {};  // of an encoder's rows (rows): those that are no padding; undefined: all
 };
 
 // (rows) tokens -> (rows, width), before the last norm.

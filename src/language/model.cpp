@@ -24,6 +24,11 @@ Description description_of(const Config& c, const TensorDict& file) {
   return d;
 }
 
+std::string text_of(const std::string& path) {
+  const std::vector<uint8_t> bytes = os::read_file(path);
+  return {bytes.begin(), bytes.end()};
+}
+
 }  // namespace
 
 std::vector<float> Model::State::rope_factors(int64_t positions) const {
@@ -39,6 +44,12 @@ void Model::State::require_tokens(std::span<const int32_t> tokens) const {
   for (const int32_t t : tokens)
     if (t < 0 || t >= config.vocabulary)
       fail<InvalidArgument>("token {} is none of the vocabulary's {}", t, config.vocabulary);
+}
+
+void Model::State::require_writer() const {
+  if (config.architecture.encodes)
+    fail<InvalidArgument>("a model of the architecture {} writes no texts: embed() takes it",
+                          config.architecture.name);
 }
 
 Model Model::open(const std::string& path, const LoadOptions& options) {
@@ -58,8 +69,9 @@ std::shared_ptr<const Model::State> Model::State::read(const std::string& path,
   std::optional<Tokenizer> tokenizer;
   Config config;
   if (std::filesystem::is_directory(path)) {
-    const std::vector<uint8_t> text = os::read_file(path + "/config.json");
-    config = hugging_face_config({reinterpret_cast<const char*>(text.data()), text.size()});
+    config = hugging_face_config(text_of(path + "/config.json"));
+    if (const std::string pooling = path + "/1_Pooling/config.json"; os::exists(pooling))
+      config.pooling = hugging_face_pooling(text_of(pooling));
     file = hugging_face_tensors(path, config, how);
     tokenizer = Tokenizer::open(path);
   } else {
@@ -87,6 +99,7 @@ Tensor Model::operator()(const Tensor& tokens) const {
     fail<ShapeError>("tokens are {} of {} dimensions, (tokens) of integers was wanted",
                      name(tokens.dtype()), tokens.dim());
   const State& s = *state_;
+  s.require_writer();
   const int64_t count = tokens.size(0);
   const RopeTables rope = rope_tables(s.config, count, s.rope_factors(count), tokens.device());
   const Tensor x = decode(s.config, s.weights, rope, tokens, {0, count, nullptr});

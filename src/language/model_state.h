@@ -29,6 +29,7 @@ struct Model::State {
   std::unique_ptr<EmbeddingGraphs> embeddings = std::make_unique<EmbeddingGraphs>();
   // InvalidArgument for a token that is not in the vocabulary.
   void require_tokens(std::span<const int32_t> tokens) const;
+  void require_writer() const;  // InvalidArgument for an encoder
   // Frequencies are divided by these, in a text of so many positions.
   std::vector<float> rope_factors(int64_t positions) const;
 };

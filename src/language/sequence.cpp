@@ -38,6 +38,7 @@ struct Sequence::State {
 
 Sequence::State::State(Model m, const SequenceOptions& options)
     : model(std::move(m)), config(model.state_->config), weights(model.state_->weights) {
+  model.state_->require_writer();
   context = options.context == 0 ? std::min(config.context, kUsualContext) : options.context;
   if (context < 1 || context > config.context)
     fail<InvalidArgument>("a context of {} tokens: the model was trained for 1 to {}",
