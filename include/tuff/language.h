@@ -32,8 +32,9 @@ struct LoadOptions {
   std::string device;  ///< where it runs; "" is the default device
 };
 
-/// A decoder-only model with its tokenizer. Weights stay in the blocks that the file packs them in,
-/// and are read when they are first used. Does not change; copies share.
+/// A model with its tokenizer: one that writes texts, or an encoder, which embed() alone takes.
+/// Weights stay in the blocks that the file packs them in, and are read when they are first used.
+/// Does not change; copies share.
 class Model {
  public:
   /// A GGUF file, or a folder as Hugging Face has them: config.json, tokenizer.json, and
@@ -45,7 +46,7 @@ class Model {
   const Tokenizer& tokenizer() const;
   const std::string& device() const;  ///< where it runs; "" is the default device
   /// (tokens) of integers -> (tokens, vocabulary): the logits behind each of the first tokens of a
-  /// text, without a cache. ShapeError for anything else.
+  /// text, without a cache. ShapeError for anything else, InvalidArgument for an encoder.
   Tensor operator()(const Tensor& tokens) const;
 
  private:
@@ -67,7 +68,8 @@ struct SequenceOptions {
 /// tokens, others for pieces of prompts.
 class Sequence {
  public:
-  /// InvalidArgument for a context below 1 or beyond what the model was trained for.
+  /// InvalidArgument for a context below 1 or beyond what the model was trained for, and for an
+  /// encoder.
   explicit Sequence(Model model, const SequenceOptions& options = {});
   ~Sequence();
   Sequence(Sequence&&) noexcept;
@@ -152,7 +154,8 @@ Answer generate(Sequence& sequence, std::span<const int32_t> prompt,
                 const GenerateOptions& options = {});
 
 /// A text as a vector of length 1, near those of texts that mean the like: the mean of what the
-/// model's last norm gives for each token. Texts of like lengths run one captured graph.
+/// model's last norm gives for each token, or what an encoder's file says (its first). Texts
+/// of like lengths run one captured graph.
 /// InvalidArgument for no token, one that is not in the vocabulary, or more than the model was
 /// trained for.
 std::vector<float> embed(const Model& model, std::span<const int32_t> tokens);

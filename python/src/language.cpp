@@ -40,7 +40,7 @@ void bind_description(py::module_& m) {
 }
 
 void bind_model(py::module_& m) {
-  py::class_<Model>(m, "Model", "A decoder-only model with its tokenizer. Copies share.")
+  py::class_<Model>(m, "Model", "A model with its tokenizer. Copies share.")
       .def_static(
           "open",
           [](const Path& path, const std::string& device) {

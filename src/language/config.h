@@ -1,4 +1,4 @@
-// Config: the numbers of a decoder-only transformer, whatever file they come from, and the table of
+// Config: the numbers of a transformer, whatever file they come from, and the table of
 // architectures. Called by Model::open(). Must never know tensors.
 #pragma once
 

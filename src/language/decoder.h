@@ -1,4 +1,4 @@
-// The layers of a decoder-only transformer as a graph of tensors. Called by Model and Sequence.
+// The layers of a transformer as a graph of tensors. Called by Model and Sequence.
 // Must never know files, texts or who captures it.
 #pragma once
 

@@ -24,19 +24,20 @@ std::pair<Tensor, Tensor> chosen(const Config& c, const Experts& e, const Tensor
   return {weights / weights.sum({-1}, true), experts};
 }
 
-// By rows of the packed weights that are chosen: nothing of the other experts is read.
+// Of one row, expert by expert: what is read are the packed weights of those that were chosen.
 Tensor by_choice(const Config& c, const Experts& e, const Tensor& x, const Tensor& weights,
                  const Tensor& experts) {
-  const Size pairs = experts.numel();
-  const auto rows_of = [&](const Tensor& all) {
-    return all.index_select(0, experts.flatten()).transpose(1, 2);
-  };
-  const Tensor each = x.unsqueeze(1).expand({x.size(0), c.experts_used, c.width});
-  const Tensor in = each.reshape({pairs, 1, c.width});
-  const Tensor hidden = activated(c, in.matmul(rows_of(e.gate))) * in.matmul(rows_of(e.up));
-  const Tensor out =
-      hidden.matmul(rows_of(e.down)).reshape({x.size(0), c.experts_used, c.width});
-  return (out * weights.unsqueeze(-1)).sum({1});
+  Tensor sum;
+  for (int64_t i = 0; i < c.experts_used; i++) {
+    const Tensor expert = experts.select(1, i);  // (1)
+    const auto product = [&](const Tensor& in, const Tensor& all) {
+      return in.linear(all.index_select(0, expert).squeeze(0));
+    };
+    const Tensor hidden = activated(c, product(x, e.gate)) * product(x, e.up);
+    const Tensor y = product(hidden, e.down) * weights.narrow(1, i, 1);
+    sum = sum.defined() ? sum + y : y;
+  }
+  return sum;
 }
 
 // Every expert computes every row; those that were not chosen count nothing.
@@ -54,8 +55,8 @@ Tensor by_all(const Config& c, const Experts& e, const Tensor& x, const Tensor& 
 
 Tensor experts(const Config& c, const Experts& e, const Tensor& x) {
   const auto [weights, chosen_experts] = chosen(c, e, x);
-  const bool few = x.size(0).is_number() && int64_t(x.size(0)) * c.experts_used <= c.experts;
-  const Tensor y = few ? by_choice(c, e, x, weights, chosen_experts)
+  const bool single = x.size(0).is_number() && int64_t(x.size(0)) == 1;
+  const Tensor y = single ? by_choice(c, e, x, weights, chosen_experts)
                        : by_all(c, e, x, weights, chosen_experts);
   if (!e.shared_gate.weight.defined()) return y;
   const Tensor shared = gated(c, e.shared_gate, e.shared_up, e.shared_down, x);

@@ -1,4 +1,4 @@
-// Weights: the tensors of a decoder-only transformer by what they are for, as lazy tensors over the
+// Weights: the tensors of a transformer by what they are for, as lazy tensors over the
 // blocks of the file. Called by Model::open(). Must never know how they are computed with.
 #pragma once
 
