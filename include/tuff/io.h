@@ -79,7 +79,8 @@ struct LoadOptions {
 };
 
 /// Opens a file of any format that tuff knows, told by its contents; names ending in .index.json
-/// are the index of a sharded safetensors model; what gzip has compressed is inflated first.
+/// are the index of a sharded safetensors model; of a GGUF model in several files (names end in
+/// -00001-of-00005.gguf) the first opens all; what gzip has compressed is inflated first.
 /// Blocks of GGUF become F32 by expressions that fuse into what consumes them. IoError naming file,
 /// byte and reason for what is missing, truncated, contradicts itself or is refused; Unsupported
 /// from at() for element types that tuff does not have. IoError from whatever waits for a tensor

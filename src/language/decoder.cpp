@@ -2,15 +2,25 @@
 
 #include <cmath>
 
+#include "language/feed_forward.h"
+
 namespace tuff::language {
 namespace {
 
 constexpr double kMasked = -1e30;
 
+// As it is where there is no norm.
+Tensor normed(const Config& c, const Norm& n, const Tensor& x) {
+  if (!n.weight.defined()) return x;
+  if (c.architecture.layer_norms)
+    return x.layernorm({x.size(-1)}, n.weight, n.bias, c.norm_epsilon);
+  return x.rms_norm({x.size(-1)}, n.weight, c.norm_epsilon);
+}
+
 // What the rows of a call share in all layers of one kind.
 struct Shared {
   Tensor cosines, sines;  // of the rows
-  Tensor visible;         // (sequences, rows of one, length)
+  Tensor visible;         // (sequences, rows of one, length); undefined: all of it
 };
 
 class Decoder {
@@ -24,51 +34,61 @@ class Decoder {
     if (c.window > 0)
       windowed_ = shared(own_base ? rope.window_cosines : rope.cosines,
                          own_base ? rope.window_sines : rope.sines, c.window);
-    x_ = Tensor::embedding(w.embedding, tokens);
-    if (c.architecture.scales_embedding) x_ = x_ * std::sqrt(double(c.width));
+    x_ = embedded(tokens);
   }
 
   Tensor run() {
     for (int64_t i = 0; i < c_.layers; i++) {
       const LayerWeights& l = w_.layers[size_t(i)];
       Tensor y = attention(l, norm(x_, l.attention_norm), i);
-      x_ = x_ + after(y, l.after_attention_norm);
-      y = hidden(l, norm(x_, l.hidden_norm));
-      x_ = x_ + after(y, l.after_hidden_norm);
+      x_ = norm(x_ + norm(y, l.after_attention_norm), l.attention_sum_norm);
+      y = feed_forward(c_, l, norm(x_, l.hidden_norm));
+      x_ = norm(x_ + norm(y, l.after_hidden_norm), l.hidden_sum_norm);
     }
     return x_;
   }
 
  private:
   Shared shared(const Tensor& cosines, const Tensor& sines, int64_t window) const {
-    const auto of_rows = [&](const Tensor& table) {
-      return place_.pages ? table.index_select(0, place_.positions) : table.narrow(0, 0, rows_);
-    };
+    Shared s;
+    if (cosines.defined()) s = {of_rows(cosines), of_rows(sines), {}};
+    if (c_.architecture.encodes) {
+      if (place_.present.defined())
+        s.visible = place_.present.reshape({1, 1, rows_}).expand({1, rows_, rows_});
+      return s;
+    }
     const TensorOptions integers{DType::I32, device_};
     const Tensor row =
         place_.pages ? place_.positions : Tensor::arange(0, rows_, 1, integers);
     const Tensor at = row.reshape({place_.sequences, rows_ / place_.sequences, 1});
     const Tensor key = Tensor::arange(0, length_, 1, integers);
-    Shared s{of_rows(cosines), of_rows(sines), key <= at};
+    s.visible = key <= at;
     if (window > 0) s.visible = s.visible & (key > at - window);
     return s;
   }
 
-  Tensor norm(const Tensor& x, const Tensor& weight) const {
-    return x.rms_norm({x.size(-1)}, weight, c_.norm_epsilon);
+  // Of a table by positions.
+  Tensor of_rows(const Tensor& table) const {
+    return place_.pages ? table.index_select(0, place_.positions) : table.narrow(0, 0, rows_);
   }
-  Tensor after(const Tensor& y, const Tensor& weight) const {
-    return weight.defined() ? norm(y, weight) : y;
+
+  Tensor embedded(const Tensor& tokens) const {
+    Tensor x = Tensor::embedding(w_.embedding, tokens);
+    if (c_.architecture.scales_embedding) x = x * std::sqrt(double(c_.width));
+    if (w_.token_types.defined()) x = x + w_.token_types.select(0, 0);
+    if (w_.positions.defined()) x = x + of_rows(w_.positions);
+    return norm(x, w_.embedding_norm);
   }
+
+  Tensor norm(const Tensor& x, const Norm& n) const { return normed(c_, n, x); }
 
   Tensor attention(const LayerWeights& l, const Tensor& x, int64_t layer) {
     const Shared& s = c_.has_window(layer) ? windowed_ : all_;
-    const auto heads = [&](const Projection& p, int64_t count, int64_t size, const Tensor& weight) {
-      const Tensor y = p(x).reshape({rows_, count, size});
-      return weight.defined() ? norm(y, weight) : y;
+    const auto heads = [&](const Projection& p, int64_t count, int64_t size, const Norm& n) {
+      return norm(p(x).reshape({rows_, count, size}), n);
     };
     const auto turned = [&](const Tensor& y) {
-      return rotate(y, s.cosines, s.sines, c_.architecture.pairs);
+      return c_.architecture.pairs == RopePairs::None ? y : rotate(y, s.cosines, s.sines, c_.architecture.pairs);
     };
     const Tensor q = turned(heads(l.queries, c_.heads, c_.key_size, l.query_norm));
     const Tensor k = turned(heads(l.keys, c_.kv_heads, c_.key_size, l.key_norm));
@@ -101,14 +121,16 @@ class Decoder {
     const Tensor by_key = q.reshape({sequences, each, c_.kv_heads, group, c_.key_size})
                               .permute({0, 2, 3, 1, 4})
                               .reshape({sequences, c_.kv_heads, together, c_.key_size});
-    visible = visible.unsqueeze(1)
-                  .expand({sequences, group, each, length_})
-                  .reshape({sequences, 1, together, length_});
+    if (visible.defined())
+      visible = visible.unsqueeze(1)
+                    .expand({sequences, group, each, length_})
+                    .reshape({sequences, 1, together, length_});
     Tensor y;
     if (c_.score_cap > 0) {
       Tensor scores = by_key.matmul(keys.transpose(2, 3)) * c_.score_scale;
       scores = (scores / c_.score_cap).tanh() * c_.score_cap;
-      y = Tensor::where(visible, scores, kMasked).softmax(-1).matmul(values);
+      if (visible.defined()) scores = Tensor::where(visible, scores, kMasked);
+      y = scores.softmax(-1).matmul(values);
     } else {
       y = Tensor::scaled_dot_product_attention(by_key, keys, values, visible, 0, false,
                                                c_.score_scale);
@@ -116,12 +138,6 @@ class Decoder {
     return y.reshape({sequences, c_.kv_heads, group, each, c_.value_size})
         .permute({0, 3, 1, 2, 4})
         .reshape({rows_, c_.heads * c_.value_size});
-  }
-
-  Tensor hidden(const LayerWeights& l, const Tensor& x) const {
-    const Tensor gate = l.gate(x);
-    const bool silu = c_.architecture.activation == Activation::Silu;
-    return l.down((silu ? gate.silu() : gate.gelu("tanh")) * l.up(x));
   }
 
   const Config& c_;
@@ -141,8 +157,12 @@ Tensor decode(const Config& c, const Weights& w, const RopeTables& rope, const T
   return Decoder(c, w, rope, tokens, place).run();
 }
 
+Tensor last_norm(const Config& c, const Weights& w, const Tensor& x) {
+  return normed(c, w.output_norm, x);
+}
+
 Tensor logits(const Config& c, const Weights& w, const Tensor& x) {
-  const Tensor y = x.rms_norm({c.width}, w.output_norm, c.norm_epsilon).linear(w.output);
+  const Tensor y = last_norm(c, w, x).linear(w.output);
   return c.logit_cap > 0 ? (y / c.logit_cap).tanh() * c.logit_cap : y;
 }
 

@@ -1,4 +1,4 @@
-// The layers of a decoder-only transformer as a graph of tensors. Called by Model and Sequence.
+// The layers of a transformer as a graph of tensors. Called by Model and Sequence.
 // Must never know files, texts or who captures it.
 #pragma once
 
@@ -27,11 +27,14 @@ struct Place {
   Tensor positions, slots;  // (rows)
   Tensor table;             // (sequences, pages): the pages of each, in order
   std::vector<LayerPages>* pages = nullptr;
+  Tensor present = {};  // of an encoder's rows (rows): those that are no padding; undefined: all
 };
 
 // (rows) tokens -> (rows, width), before the last norm.
 Tensor decode(const Config& config, const Weights& weights, const RopeTables& rope,
               const Tensor& tokens, const Place& place);
+// (rows, width) -> (rows, width), by the norm behind all layers.
+Tensor last_norm(const Config& config, const Weights& weights, const Tensor& x);
 // (rows, width) -> (rows, vocabulary).
 Tensor logits(const Config& config, const Weights& weights, const Tensor& x);
 

@@ -1,6 +1,8 @@
 // What a Model holds. Shared by Model and Sequence.
 #pragma once
 
+#include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,12 @@
 
 namespace tuff::language {
 
+// What embed() has captured, by the number of rows.
+struct EmbeddingGraphs {
+  std::mutex mutex;
+  std::map<int64_t, std::unique_ptr<Jit>> by_rows;
+};
+
 struct Model::State {
   static std::shared_ptr<const State> read(const std::string& path, const LoadOptions& options);
   Config config;
@@ -18,6 +26,13 @@ struct Model::State {
   Tokenizer tokenizer;
   Weights weights;
   std::string device;
+  std::unique_ptr<EmbeddingGraphs> embeddings = std::make_unique<EmbeddingGraphs>();
+  // InvalidArgument for a token that is not in the vocabulary.
+  void require_tokens(std::span<const int32_t> tokens) const;
+  void require_writer() const;  // InvalidArgument for an encoder
+  // Of what reads and writes. 0: as usual. InvalidArgument for one below 1 or beyond what the model
+  // was trained for, and for an encoder.
+  int64_t context(int64_t wanted) const;
   // Frequencies are divided by these, in a text of so many positions.
   std::vector<float> rope_factors(int64_t positions) const;
 };

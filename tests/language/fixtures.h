@@ -22,6 +22,9 @@ inline std::vector<int32_t> fixture_tokens() { return fixture_values()["tokens"]
 inline std::vector<std::vector<float>> fixture_logits(const std::string& name) {
   return fixture_values()["models"][name];
 }
+inline std::vector<float> fixture_embedding(const std::string& name) {
+  return fixture_values()["embeddings"][name];
+}
 inline Model fixture_model(const std::string& name) {
   return Model::open(TUFF_SOURCE_DIR "/tests/data/language/" + name + ".gguf");
 }

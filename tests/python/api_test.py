@@ -69,6 +69,7 @@ REASONS = {
     "SequenceOptions": "keyword arguments of Sequence",
     "GenerateOptions": "keyword arguments of generate() and of Batch.add()",
     "BatchOptions": "keyword arguments of Batch",
+    "QuantizeOptions": "keyword arguments of quantize()",
     "PerplexityOptions": "keyword arguments of perplexity()",
     "SaveOptions": "keyword arguments of save() and onnx.export()",
     "save": "of ONNX models: onnx.export()",

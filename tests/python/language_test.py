@@ -1,6 +1,7 @@
 """tuff.language: models, sequences, draws and answers, as Python has them. Usage: language_test.py SOURCE_FOLDER"""
 import pathlib
 import sys
+import tempfile
 import unittest
 
 import tuff
@@ -77,6 +78,22 @@ class Language(unittest.TestCase):
         self.assertEqual(tuff.language.Sampling(top_k=3, seed=5).seed, 5)
         with self.assertRaisesRegex(tuff.InvalidArgument, "top_p is 0"):
             tuff.language.Sampler(tuff.language.Sampling(top_p=0))
+
+    def test_embeddings(self):
+        a, b = (tuff.language.embed(self.model, tokens) for tokens in ([3, 1, 4], [3, 1, 5]))
+        self.assertAlmostEqual((a * a).sum().item(), 1, places=5)
+        self.assertGreater((a * b).sum().item(), 0.5)
+
+    def test_quantize(self):
+        with tempfile.TemporaryDirectory() as folder:
+            to = pathlib.Path(folder) / "small.gguf"
+            done = tuff.language.quantize(MODEL, to, "q8_0", device="CPU")
+            self.assertGreater(done.bytes_before, done.bytes)
+            self.assertGreater(done.tensors["Q8_0"], 8)
+            with self.assertRaisesRegex(tuff.InvalidArgument, "is there already"):
+                tuff.language.quantize(MODEL, to, "q8_0", device="CPU")
+            again = tuff.language.quantize(source=MODEL, to=to, type="f32", device="CPU", overwrite=True)
+            self.assertGreater(again.bytes, done.bytes)
 
     def test_perplexity(self):
         p = tuff.language.perplexity(self.model, list(range(40)), context=16)
