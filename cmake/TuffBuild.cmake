@@ -1,7 +1,7 @@
 # Compiler settings and the function that declares a room of the corridor.
 # Rooms of src, in order; those of the program lie in apps/, models beside both. emu is a library of its own,
 # aco a program.
-set(TUFF_ROOMS base emu aco ir sched kernel render hcq devices engine tensor nn io text language onnx models check bench gpu docs cli)
+set(TUFF_ROOMS base emu aco ir sched kernel render hcq devices engine tensor nn io text language onnx models serve check bench gpu docs cli)
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)

@@ -11,7 +11,7 @@ import re
 import sys
 
 CORRIDOR = ["base", "ir", "sched", "kernel", "render", "hcq", "devices", "engine",
-            "tensor", "nn", "io", "text", "language", "onnx", "models", "check", "bench", "gpu", "docs", "cli", "aco"]
+            "tensor", "nn", "io", "text", "language", "onnx", "models", "serve", "check", "bench", "gpu", "docs", "cli", "aco"]
 RANK = {room: i for i, room in enumerate(CORRIDOR)}
 
 # The order inside a room: folders, or files by stem or name, of its own. Those of one line may include one
@@ -88,7 +88,7 @@ PUBLIC_HEADERS = {
 ROOTS = {"src": "", "apps": "", "models": "models/", "include/tuff": ""}
 
 # Who may include the headers of an operating system or of one technology (path prefixes below src/).
-OS_ROOMS = ("base/os", "devices/", "emu/")
+OS_ROOMS = ("base/os", "devices/", "emu/", "serve/http_library.")
 OS_HEADERS = re.compile(r"^(unistd|fcntl|dlfcn|poll|spawn|pwd|sched|termios|pthread|signal|"
                         r"sys/.*|linux/.*|netinet/.*|arpa/.*)\.h$")
 OWNED_HEADERS = [
@@ -97,6 +97,7 @@ OWNED_HEADERS = [
     (re.compile(r"^CL/"), ("devices/opencl/", "interop/opencl_device.h")),
     (re.compile(r"^spirv(-tools)?/"), ("render/", "devices/vulkan/", "aco/")),
     (re.compile(r"^(pcre2|utf8proc)\.h$"), ("text/",)),
+    (re.compile(r"^httplib\.h$"), ("serve/http_library.cpp",)),
     (OS_HEADERS, OS_ROOMS),
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')

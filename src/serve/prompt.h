@@ -1,0 +1,37 @@
+// Prompts of what requests say: chats by the model's template, texts as they are. What users write
+// never becomes a special token: a message that spells "<|im_end|>" does not end its turn.
+// Called by the server, from any thread. Must never know of HTTP or run a model.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tuff/chat_template.h>
+#include <tuff/tokenizer.h>
+
+#include "serve/request.h"
+
+namespace tuff::serve {
+
+class PromptMaker {
+ public:
+  // `template_text`: of chats; empty: the model has none. InvalidArgument for one that is damaged.
+  PromptMaker(Tokenizer tokenizer, const std::string& template_text);
+  // RequestError for what the template refuses, and for tools that it knows nothing of.
+  std::vector<int32_t> chat(const ChatRequest& request) const;
+  // Of the application that asks: special tokens may be spelled. `name`: of the member.
+  std::vector<int32_t> text(const Input& input, const char* name) const;
+
+ private:
+  std::string marked(const std::string& text) const;
+  Json marked(const Json& value) const;
+  std::vector<int32_t> encode_marked(std::string_view text) const;
+  std::string spelling(std::optional<int32_t> token) const;
+
+  Tokenizer tokenizer_;
+  std::optional<ChatTemplate> template_;
+  std::vector<std::string> special_;  // as texts spell them, sorted
+};
+
+}  // namespace tuff::serve
