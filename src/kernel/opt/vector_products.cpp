@@ -97,10 +97,17 @@ class VectorProduct : Chooser {
     const int64_t vectors = n / std::min(n, cpu_lanes());
     int64_t budget =
         std::max<int64_t>(target_.vector_registers / 2 / std::max<int64_t>(vectors, 1), 1);
-    for (size_t i = tile.size(); i-- > 0 && budget > 1;) {
-      const int64_t m = together(tile[i], std::min<int64_t>(budget, 4));
-      if (m > 1 && try_apply(t_, {OptKind::Upcast, tile[i], m})) budget /= m;
-    }
+    const auto take = [&](int a, int64_t most) {
+      const int64_t m = together(a, std::min(budget, most));
+      if (m < 2 || !try_apply(t_, {OptKind::Upcast, a, m})) return false;
+      budget /= m;
+      return true;
+    };
+    // Two along each axis before three of one.
+    std::vector<int> rest;
+    for (size_t i = tile.size(); i-- > 0;)
+      if (!take(tile[i], i + 1 == tile.size() ? 4 : 2)) rest.push_back(tile[i]);
+    for (const int a : rest) take(a, 4);
     return true;
   }
   int64_t together(int a, int64_t most) const { return divisor_up_to(left(a), most); }
