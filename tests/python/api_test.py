@@ -69,6 +69,7 @@ REASONS = {
     "SequenceOptions": "keyword arguments of Sequence",
     "GenerateOptions": "keyword arguments of generate()",
     "QuantizeOptions": "keyword arguments of quantize()",
+    "packed_blocks": "of the rooms behind the API",
     "PerplexityOptions": "keyword arguments of perplexity()",
     "SaveOptions": "keyword arguments of save() and onnx.export()",
     "save": "of ONNX models: onnx.export()",
