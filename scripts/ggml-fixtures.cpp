@@ -1,7 +1,7 @@
 // Writes tests/data/ggml.gguf with ggml itself: a tensor of every type that tuff decodes, quantized
 // by ggml, and beside each ("NAME.values") what ggml makes of it; metadata of every type of value.
-// Made once, with github.com/ggml-org/ggml at d99724f2b141fed9e1a9f402213506c081433465, and once more
-// with the ggml of llama_cpp_python 0.3.36, which knows those behind MXFP4:
+// Made once, with github.com/ggml-org/ggml at d99724f2b141fed9e1a9f402213506c081433465, and once
+// more with the ggml of llama_cpp_python 0.3.36, which knows those behind MXFP4:
 //   cmake -S ggml -B b -DBUILD_SHARED_LIBS=OFF -DGGML_CPU=OFF -DCMAKE_C_FLAGS=-ffp-contract=off
 //   cmake --build b --target ggml-base
 //   c++ -std=c++20 -Iggml/include -Iggml/src scripts/ggml-fixtures.cpp b/src/libggml-base.a

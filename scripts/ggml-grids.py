@@ -13,9 +13,9 @@ import numpy
 from gguf import quants
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-HEADER = """// Points of the grids of GGUF's types IQ1, IQ2 and IQ3, which models' elements are near to most often:
-// data of the format, written by scripts/ggml-grids.py. A point is 8 numbers of 2 bits or 4 of 3
-// bits, the first in the lowest bits. Called by dequantize_grids.
+HEADER = """// Points of the grids of GGUF's types IQ1, IQ2 and IQ3, which models' elements are near to most
+// often: data of the format, written by scripts/ggml-grids.py. A point is 8 numbers of 2 bits or 4
+// of 3 bits, the first in the lowest bits. Called by dequantize_grids.
 #pragma once
 
 #include <cstdint>

@@ -63,7 +63,8 @@ MODELS = {
     "gpt2": ("gpt2", T.GPT2Config, T.GPT2LMHeadModel, {"n_inner": 40, "num_key_value_heads": 4}),
 }
 BERT = {"mean": 1, "first": 2}  # pooling_type of GGUF
-FOLDERS = ["llama3", "phi3", "phi3_longrope", "gemma3", "mixtral", "qwen2moe", "gpt2"]  # written as Hugging Face's folders, too
+# Written as Hugging Face's folders, too.
+FOLDERS = ["llama3", "phi3", "phi3_longrope", "gemma3", "mixtral", "qwen2moe", "gpt2"]
 NAMES = [("model.embed_tokens", "token_embd"), ("model.norm", "output_norm"), ("lm_head", "output"),
          ("model.layers.", "blk."), ("self_attn.q_proj", "attn_q"), ("self_attn.k_proj", "attn_k"),
          ("self_attn.v_proj", "attn_v"), ("self_attn.o_proj", "attn_output"), ("self_attn.qkv_proj", "attn_qkv"),

@@ -60,7 +60,8 @@ int quantize(const QuantizeCommandOptions& o) {
 void add_quantize_command(CLI::App& app, Action& chosen) {
   CLI::App* c = app.add_subcommand(
       "quantize",
-      "Writes a language model with its weights in another type; norms and biases stay as they are");
+      "Writes a language model with its weights in another type; norms and biases stay as they "
+      "are");
   auto o = std::make_shared<QuantizeCommandOptions>();
   c->add_option("from", o->from, "A GGUF file; the first one of a model in several")
       ->required()

@@ -14,6 +14,11 @@
 
 namespace tuff {
 
+class TensorDict;
+namespace io {
+Tensor packed_blocks(const TensorDict& tensors, std::string_view name);
+}
+
 /// What a file says of a tensor, without reading its contents.
 struct TensorInfo {
   std::string name;
@@ -62,6 +67,7 @@ class TensorDict {
 
  private:
   friend TensorDict load(const std::string& path, const struct LoadOptions& options);
+  friend Tensor io::packed_blocks(const TensorDict& tensors, std::string_view name);
   struct State;
   std::shared_ptr<State> state_;
 };

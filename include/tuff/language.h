@@ -278,11 +278,12 @@ struct Quantized {
 
 /// Writes a GGUF file of another's metadata and tensors, with weights as `type`: "f32", "f16",
 /// "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q2_k", "q3_k", "q4_k", "q4_k_s", "q5_k",
-/// "q5_k_s", "q6_k". Norms, biases, what chooses experts and positions stay as they are; in files of
-/// blocks the output's weight (the embedding where it is that as well) is Q6_K, or Q8_0 as all
-/// others, and types are mixed as llama.cpp mixes them: "q4_k" is its Q4_K_M. Rows that are no whole
-/// blocks of 256 are written in blocks of 32, or as halves. What is packed already is decoded first
-/// and loses twice. The file is whole or as it was before; memory holds no more than a tensor.
+/// "q5_k_s", "q6_k". Norms, biases, what chooses experts and positions stay as they are; in files
+/// of blocks the output's weight (the embedding where it is that as well) is Q6_K, or Q8_0 as all
+/// others, and types are mixed as llama.cpp mixes them: "q4_k" is its Q4_K_M. Rows that are no
+/// whole blocks of 256 are written in blocks of 32, or as halves. What is packed already is decoded
+/// first and loses twice. The file is whole or as it was before; memory holds no more than a
+/// tensor.
 /// InvalidArgument for another type, a file that is there already and numbers that the type does
 /// not hold; Unsupported for what is no GGUF file; IoError as tuff::load() and save().
 Quantized quantize(const std::string& from, const std::string& to, const std::string& type,

@@ -74,8 +74,8 @@ Tensor mxfp4(const Tensor& b) {
   };
   return small_e2m1(nibbles(b, 1)) * power(half, 64) * power(e - half, 77);
 }
-// Four groups of 16, each with a scale of E4M3 without a sign: as halves, of the same bits, those are
-// 2^8 times smaller; 127 stands for 0.
+// Four groups of 16, each with a scale of E4M3 without a sign: as halves, of the same bits, those
+// are 2^8 times smaller; 127 stands for 0.
 Tensor nvfp4(const Tensor& b) {
   const Tensor scale = bytes(b, 0, 4);
   const Tensor known =
@@ -156,8 +156,8 @@ Tensor q8_k(const Tensor& b) {
   return d.bitcast(DType::F32) * as_float(signed_bytes(b, 4, 256));
 }
 
-// Three values: (n, m) bytes of five numbers of base 3, as fractions of 256 rounded up -> (n, count *
-// m): the numbers of one place side by side.
+// Three values: (n, m) bytes of five numbers of base 3, as fractions of 256 rounded up ->
+// (n, count * m): the numbers of one place side by side.
 Tensor base_three(const Tensor& packed, int64_t count) {
   int64_t power = 1;
   std::vector<Tensor> each;
@@ -166,9 +166,9 @@ Tensor base_three(const Tensor& packed, int64_t count) {
   return Tensor::stack(each, 1).flatten(1);
 }
 Tensor tq1_0(const Tensor& b) {
-  const Tensor numbers = Tensor::cat({base_three(bytes(b, 0, 32), 5), base_three(bytes(b, 32, 16), 5),
-                                      base_three(bytes(b, 48, 4), 4)},
-                                     1);
+  const Tensor first = base_three(bytes(b, 0, 32), 5), second = base_three(bytes(b, 32, 16), 5),
+               last = base_three(bytes(b, 48, 4), 4);
+  const Tensor numbers = Tensor::cat({first, second, last}, 1);
   return as_float(numbers - 1) * half(b, 52);
 }
 Tensor tq2_0(const Tensor& b) {

@@ -73,8 +73,8 @@ Tensor signed_values(const Tensor& factors, const Tensor& values, const Tensor& 
   const Tensor negative = (signs.unsqueeze(-1) >> steps(signs, 8, 1, 3, 4)) & 1;
   return (factors * as_float(values * (1 - (negative << 1)))).reshape({-1, 256});
 }
-// d * (scale + 1/2) * by for each element, (n, 8, 4, 8), of scales (n, 8) or (n, 16). Repeated before
-// they are multiplied, as group_factors() has it.
+// d * (scale + 1/2) * by for each element, (n, 8, 4, 8), of scales (n, 8) or (n, 16). Repeated
+// before they are multiplied, as group_factors() has it.
 Tensor factors(const Tensor& d, const Tensor& scale, double by) {
   const int64_t count = int64_t(scale.size(1)) / 8;
   const Sizes each{scale.size(0), 8, count, 32 / count};
@@ -95,13 +95,15 @@ Tensor iq2_xxs(const Tensor& b) {
 Tensor iq2_xs(const Tensor& b) {
   const Tensor both = pairs(bytes(b, 2, 64)).reshape({-1, 8, 4});
   const Tensor scale = fields_of_each(bytes(b, 66, 8), 2, 4);
-  return signed_values(factors(half(b, 0), scale, 0.25), values_of({kGridIQ2XS, 8, iq2_value}, both & 511),
+  return signed_values(factors(half(b, 0), scale, 0.25),
+                       values_of({kGridIQ2XS, 8, iq2_value}, both & 511),
                        with_eighth(both >> 9));
 }
 Tensor iq2_s(const Tensor& b) {
   const Tensor low = bytes(b, 2, 32).reshape({-1, 8, 4}), high = four_of(bytes(b, 66, 8), 2);
   const Tensor scale = fields_of_each(bytes(b, 74, 8), 2, 4);
-  return signed_values(factors(half(b, 0), scale, 0.25), values_of({kGridIQ2S, 8, iq2_value}, low | (high << 8)),
+  return signed_values(factors(half(b, 0), scale, 0.25),
+                       values_of({kGridIQ2S, 8, iq2_value}, low | (high << 8)),
                        bytes(b, 34, 32).reshape({-1, 8, 4}));
 }
 

@@ -342,8 +342,10 @@ struct Encoder {
   void (*encode)(const float* x, uint8_t* block);
 };
 constexpr Encoder kEncoders[] = {
-    {"F32", encode_f32},   {"F16", encode_f16},   {"BF16", encode_bf16}, {"Q8_0", encode_q8_0}, {"Q4_0", encode_q4_0}, {"Q4_1", encode_q4_1},
-    {"Q5_0", encode_q5_0}, {"Q5_1", encode_q5_1}, {"Q2_K", encode_q2_k}, {"Q3_K", encode_q3_k}, {"Q4_K", encode_q4_k}, {"Q5_K", encode_q5_k},
+    {"F32", encode_f32}, {"F16", encode_f16}, {"BF16", encode_bf16},
+    {"Q8_0", encode_q8_0}, {"Q4_0", encode_q4_0}, {"Q4_1", encode_q4_1},
+    {"Q5_0", encode_q5_0}, {"Q5_1", encode_q5_1}, {"Q2_K", encode_q2_k},
+    {"Q3_K", encode_q3_k}, {"Q4_K", encode_q4_k}, {"Q5_K", encode_q5_k},
     {"Q6_K", encode_q6_k},
 };
 

@@ -163,6 +163,16 @@ Tensor TensorDict::at(std::string_view name) const {
   return slot.tensor;
 }
 
+Tensor io::packed_blocks(const TensorDict& tensors, std::string_view name) {
+  const TensorDict::State& s = *tensors.state_;
+  const std::lock_guard lock(s.mutex);
+  const auto found = s.ids.find(std::string(name));
+  if (found == s.ids.end()) return {};
+  const std::optional<TensorEntry>& entry = s.slots[found->second].entry;
+  if (!entry || !entry->block || !can_dequantize(entry->type)) return {};
+  return s.files[entry->file]->blocks(*entry, s.device);
+}
+
 void TensorDict::set(const std::string& name, const Tensor& tensor) {
   if (!tensor.defined()) fail<InvalidArgument>("'{}': an undefined tensor", name);
   const std::lock_guard lock(state_->mutex);

@@ -24,14 +24,14 @@ std::pair<Tensor, Tensor> chosen(const Config& c, const Experts& e, const Tensor
   return {weights / weights.sum({-1}, true), experts};
 }
 
-// Of one row, expert by expert: what is read are the packed weights of those that were chosen.
+// Of one row: of the packed weights those of the chosen experts are read.
 Tensor by_choice(const Config& c, const Experts& e, const Tensor& x, const Tensor& weights,
                  const Tensor& experts) {
   Tensor sum;
   for (int64_t i = 0; i < c.experts_used; i++) {
     const Tensor expert = experts.select(1, i);  // (1)
-    const auto product = [&](const Tensor& in, const Tensor& all) {
-      return in.linear(all.index_select(0, expert).squeeze(0));
+    const auto product = [&](const Tensor& in, const ExpertMaps& maps) {
+      return in.linear(maps.one(expert));
     };
     const Tensor hidden = activated(c, product(x, e.gate)) * product(x, e.up);
     const Tensor y = product(hidden, e.down) * weights.narrow(1, i, 1);
@@ -43,8 +43,8 @@ Tensor by_choice(const Config& c, const Experts& e, const Tensor& x, const Tenso
 // Every expert computes every row; those that were not chosen count nothing.
 Tensor by_all(const Config& c, const Experts& e, const Tensor& x, const Tensor& weights,
               const Tensor& experts) {
-  const auto product = [&](const Tensor& in, const Tensor& all) {
-    return in.matmul(all.transpose(1, 2));
+  const auto product = [&](const Tensor& in, const ExpertMaps& maps) {
+    return in.matmul(maps.every().transpose(1, 2));
   };
   const Tensor in = x.unsqueeze(0);
   const Tensor hidden = activated(c, product(in, e.gate)) * product(in, e.up);

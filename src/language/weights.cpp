@@ -1,5 +1,7 @@
 #include "language/weights.h"
 
+#include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 
@@ -7,14 +9,16 @@
 #include <fmt/ranges.h>
 
 #include "base/check.h"
+#include "io/dequantize.h"
+#include "io/formats/gguf.h"
 
 namespace tuff::language {
 namespace {
 
 class Reader {
  public:
-  explicit Reader(const TensorDict& file) : file_(file) {
-    for (const TensorInfo& info : file.info()) shapes_.emplace(info.name, info.shape);
+  explicit Reader(const TensorDict& file) : file_(file), infos_(file.info()) {
+    for (const TensorInfo& info : infos_) shapes_.emplace(info.name, info.shape);
   }
 
   Tensor at(const std::string& name, const std::vector<int64_t>& shape) {
@@ -31,6 +35,14 @@ class Reader {
                             fmt::join(found->second, ", "), fmt::join(shape, ", "));
     used_.insert(name);
     return file_.at(name).detach().to(DType::F32);  // in the kernel that reads it
+  }
+  ExpertMaps experts(const std::string& name, int64_t count, int64_t out, int64_t in) {
+    ExpertMaps maps{count, out, in, at(name, {count, out, in}), ""};
+    const Tensor blocks = io::packed_blocks(file_, name);
+    if (!blocks.defined()) return maps;
+    const auto found = std::ranges::find(infos_, name, &TensorInfo::name);
+    maps.all = blocks.detach().reshape({count, -1}), maps.type = found->type;
+    return maps;
   }
   bool has(const std::string& name) const { return shapes_.contains(name); }
   Projection projection(const std::string& name, int64_t out, int64_t in) {
@@ -50,6 +62,7 @@ class Reader {
 
  private:
   const TensorDict& file_;
+  const std::vector<TensorInfo> infos_;
   std::map<std::string, std::vector<int64_t>> shapes_;
   std::set<std::string> used_;
 };
@@ -83,9 +96,9 @@ void read_attention(LayerWeights& l, Reader& from, const std::string& prefix, co
 void read_experts(Experts& e, Reader& from, const std::string& prefix, const Config& c) {
   const int64_t n = c.experts, hidden = c.expert_hidden;
   e.router = from.at(prefix + "ffn_gate_inp.weight", {n, c.width});
-  e.gate = from.at(prefix + "ffn_gate_exps.weight", {n, hidden, c.width});
-  e.up = from.at(prefix + "ffn_up_exps.weight", {n, hidden, c.width});
-  e.down = from.at(prefix + "ffn_down_exps.weight", {n, c.width, hidden});
+  e.gate = from.experts(prefix + "ffn_gate_exps.weight", n, hidden, c.width);
+  e.up = from.experts(prefix + "ffn_up_exps.weight", n, hidden, c.width);
+  e.down = from.experts(prefix + "ffn_down_exps.weight", n, c.width, hidden);
   if (!from.has(prefix + "ffn_gate_shexp.weight")) return;
   e.shared_router =
       from.at(prefix + "ffn_gate_inp_shexp.weight", {c.width}).reshape({1, c.width});
@@ -138,6 +151,19 @@ void read_embeddings(Weights& w, Reader& from, const Config& c) {
 }
 
 }  // namespace
+
+Tensor ExpertMaps::one(const Tensor& expert) const {
+  const Tensor picked = all.index_select(0, expert);
+  if (type.empty()) return picked.squeeze(0);
+  const int64_t bytes = io::gguf_block(type)->size_bytes;
+  return io::dequantize(type, picked.reshape({-1, bytes})).reshape({out, in});
+}
+
+Tensor ExpertMaps::every() const {
+  if (type.empty()) return all;
+  const int64_t bytes = io::gguf_block(type)->size_bytes;
+  return io::dequantize(type, all.reshape({-1, bytes})).reshape({count, out, in});
+}
 
 Weights weights_of(const TensorDict& file, const Config& c) {
   Reader from(file);

@@ -2,6 +2,7 @@
 // blocks of the file. Called by Model::open(). Must never know how they are computed with.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include <tuff/io.h>
@@ -21,12 +22,23 @@ struct Norm {
   Tensor weight, bias;
 };
 
+// Linear maps (out, in) of all experts of a layer.
+struct ExpertMaps {
+  int64_t count = 0, out = 0, in = 0;
+  // Packed blocks of `type`, U8 (experts, bytes of one): one can be picked before it is decoded. Or
+  // numbers (experts, out, in), where `type` is empty.
+  Tensor all;
+  std::string type;
+  Tensor one(const Tensor& expert) const;  // (out, in), of integers (1)
+  Tensor every() const;                    // (experts, out, in)
+};
+
 // Of a layer in which a router chooses a few experts for each token. The shared one computes for
 // all; where it is undefined there is none.
 struct Experts {
-  Tensor router;          // (experts, width)
-  Tensor gate, up, down;  // (experts, out, in)
-  Tensor shared_router;   // (1, width)
+  Tensor router;         // (experts, width)
+  ExpertMaps gate, up, down;
+  Tensor shared_router;  // (1, width)
   Projection shared_gate, shared_up, shared_down;
 };
 

@@ -71,6 +71,22 @@ TEST_F(Quantize, WhatIsPackedIsDecodedFirst) {
     EXPECT_EQ(wide[name].to_vector<float>(), packed[name].to(DType::F32).to_vector<float>());
 }
 
+// A single token picks blocks, several ones decode those of all experts.
+TEST_F(Quantize, PackedExperts) {
+  quantize(TUFF_SOURCE_DIR "/tests/data/language/qwen3moe.gguf", at("moe"), "q8_0",
+           {.device = "CPU"});
+  const Model model = Model::open(at("moe"), {.device = "CPU"});
+  const std::vector<int32_t> tokens = fixture_tokens();
+  const Tensor in = Tensor::from(tokens, {int64_t(tokens.size())}, {.device = "CPU"});
+  const std::vector<float> want = model(in).to_vector<float>();
+  Sequence sequence(model, {.cache_dtype = DType::F32});
+  for (size_t i = 0; i < tokens.size(); i++) {
+    const std::span<const float> got = sequence.read({&tokens[i], 1});
+    for (size_t k = 0; k < got.size(); k++)
+      ASSERT_NEAR(got[k], want[i * got.size() + k], 1e-4) << i;
+  }
+}
+
 TEST_F(Quantize, RefusesByName) {
   EXPECT_EQ(error_of(from_, at("x"), "q9"),
             "'q9' is none of the types that weights are written in: f32, f16, bf16, q8_0, q4_0, "

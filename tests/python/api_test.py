@@ -70,6 +70,7 @@ REASONS = {
     "GenerateOptions": "keyword arguments of generate() and of Batch.add()",
     "BatchOptions": "keyword arguments of Batch",
     "QuantizeOptions": "keyword arguments of quantize()",
+    "packed_blocks": "of the rooms behind the API",
     "PerplexityOptions": "keyword arguments of perplexity()",
     "SaveOptions": "keyword arguments of save() and onnx.export()",
     "save": "of ONNX models: onnx.export()",
