@@ -27,9 +27,24 @@ ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # WebDriver's name of a referen
 ENTER, ESCAPE = "\ue007", "\ue00c"
 
 
+def one_by_one(line):
+    """An event of a stream for each character: a small model writes several tokens until the first is sent."""
+    if not line.startswith(b"data: {"):
+        return [line]
+    event = json.loads(line[6:])
+    text = event["choices"][0]["delta"].get("content") if event["choices"] else None
+    if not text:
+        return [line]
+    out = []
+    for character in text:
+        event["choices"][0]["delta"]["content"] = character
+        out.append(b"data: " + json.dumps(event).encode() + b"\n\n")
+    return out
+
+
 class SlowProxy(http.server.BaseHTTPRequestHandler):
     """Passes requests on, and the events of streams one by one."""
-    upstream, pause_s = 0, 0.1
+    upstream, pause_s = 0, 0.05
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
@@ -47,7 +62,7 @@ class SlowProxy(http.server.BaseHTTPRequestHandler):
             self.send_header("Connection", "close")
             self.end_headers()
             with contextlib.suppress(ConnectionError):
-                for line in response:
+                for line in (part for whole in response for part in one_by_one(whole)):
                     self.wfile.write(line)
                     if line.startswith(b"data: "):
                         time.sleep(self.pause_s)
@@ -139,6 +154,7 @@ class Browser:
 
 ANSWERS = "[...document.querySelectorAll('.message.assistant .text')].map(e => e.textContent)"
 NOTES = "[...document.querySelectorAll('.message.assistant .speed')].map(e => e.textContent)"
+GREEDY = {"temperature": 0, "tokens": 300}
 IDLE = "document.getElementById('stop').hidden"
 
 
@@ -159,10 +175,13 @@ class Page(unittest.TestCase):
             cls.addClassCleanup(proxy.shutdown)
             cls.url = f"http://127.0.0.1:{proxy.server_address[1]}"
 
-    def browser(self, *arguments, **more):
+    def browser(self, *arguments, settings=None, **more):
         browser = Browser(*arguments, **more)
         self.addCleanup(browser.__exit__)
         browser.open(self.url)
+        if settings:
+            browser.run(f"localStorage.setItem('tuff.settings', {json.dumps(json.dumps(settings))})")
+            browser.reload()
         browser.until(f"document.getElementById('model').textContent === {json.dumps(self.server.model)}")
         return browser
 
@@ -175,8 +194,9 @@ class Page(unittest.TestCase):
             b.picture(pathlib.Path(PICTURES) / name)
 
     def test_ask_stream_stop_ask_again_reload(self):
-        b = self.browser(1120, 760)
+        b = self.browser(1120, 760, settings=GREEDY)
         self.assertTrue(b.run("document.getElementById('send').disabled"), "there is nothing to send")
+        SlowProxy.pause_s = 0.5  # however slow the browser is, the answer is not over
         self.ask(b, "Explain in simple words what a tensor is." if MODEL else "abc")
         b.until(f"({ANSWERS}[0] || '').length > {300 if MODEL else 3}")
         self.assertFalse(b.run(IDLE), "it streams")
@@ -184,6 +204,7 @@ class Page(unittest.TestCase):
         b.until(f"{ANSWERS}[0].length > {grown}")
         b.click("#stop")
         b.until(IDLE)
+        SlowProxy.pause_s = 0.05
         self.assertIn("stopped", b.run(f"{NOTES}[0]"))
         stopped = b.run(f"{ANSWERS}[0]")
         time.sleep(0.3)
@@ -216,7 +237,7 @@ class Page(unittest.TestCase):
                          '<pre tabindex="0"><code>int a;</code></pre><p>end</p>')
 
     def test_on_a_phone_in_the_dark(self):
-        b = self.browser(390, 780, dark=True, phone=True)
+        b = self.browser(390, 780, dark=True, phone=True, settings=GREEDY)
         self.assertEqual(b.run("getComputedStyle(document.body).backgroundColor"), "rgb(24, 24, 22)")
         self.ask(b, "Give me three names for a grey kitten." if MODEL else "abc")
         if not MODEL:
