@@ -1,6 +1,7 @@
 // Writes tests/data/ggml.gguf with ggml itself: a tensor of every type that tuff decodes, quantized
 // by ggml, and beside each ("NAME.values") what ggml makes of it; metadata of every type of value.
-// Made once, with github.com/ggml-org/ggml at d99724f2b141fed9e1a9f402213506c081433465:
+// Made once, with github.com/ggml-org/ggml at d99724f2b141fed9e1a9f402213506c081433465, and once
+// more with the ggml of llama_cpp_python 0.3.36, which knows those behind MXFP4:
 //   cmake -S ggml -B b -DBUILD_SHARED_LIBS=OFF -DGGML_CPU=OFF -DCMAKE_C_FLAGS=-ffp-contract=off
 //   cmake --build b --target ggml-base
 //   c++ -std=c++20 -Iggml/include -Iggml/src scripts/ggml-fixtures.cpp b/src/libggml-base.a
@@ -39,6 +40,7 @@ struct Type {
   ggml_type type;
   const char* name;
   std::vector<size_t> halves;  // bytes of a block where half-precision numbers stand
+  bool any = false;            // all rows of any bits: ggml quantizes to none, or by an importance
 };
 const Type kTypes[] = {
     {GGML_TYPE_F32, "F32", {}},         {GGML_TYPE_F16, "F16", {}},
@@ -49,7 +51,16 @@ const Type kTypes[] = {
     {GGML_TYPE_Q4_K, "Q4_K", {0, 2}},   {GGML_TYPE_Q5_K, "Q5_K", {0, 2}},
     {GGML_TYPE_Q6_K, "Q6_K", {208}},    {GGML_TYPE_Q8_K, "Q8_K", {}},
     {GGML_TYPE_IQ4_NL, "IQ4_NL", {0}},  {GGML_TYPE_IQ4_XS, "IQ4_XS", {0}},
-    {GGML_TYPE_MXFP4, "MXFP4", {}},
+    {GGML_TYPE_MXFP4, "MXFP4", {}},     {GGML_TYPE_TQ1_0, "TQ1_0", {52}},
+    {GGML_TYPE_TQ2_0, "TQ2_0", {64}},   {GGML_TYPE_Q1_0, "Q1_0", {0}},
+    {GGML_TYPE_Q2_0, "Q2_0", {0}},      {GGML_TYPE_NVFP4, "NVFP4", {}, true},
+    {GGML_TYPE_IQ2_XXS, "IQ2_XXS", {0}, true},
+    {GGML_TYPE_IQ2_XS, "IQ2_XS", {0}, true},
+    {GGML_TYPE_IQ2_S, "IQ2_S", {0}, true},
+    {GGML_TYPE_IQ3_XXS, "IQ3_XXS", {0}, true},
+    {GGML_TYPE_IQ3_S, "IQ3_S", {0}, true},
+    {GGML_TYPE_IQ1_S, "IQ1_S", {0}, true},
+    {GGML_TYPE_IQ1_M, "IQ1_M", {}, true},
 };
 
 // A row of like magnitudes and a row from 2^-10 to 2^10 that begins with a block of zeros.
@@ -76,6 +87,7 @@ std::vector<uint8_t> any_row(const Type& t, Random& random) {
     if (t.type == GGML_TYPE_F32 || t.type == GGML_TYPE_Q8_K) put(0, random.signed_unit());
     if (t.type == GGML_TYPE_F16) put(0, uint16_t(random.bits() & 0xbfff));   // exponent below 16
     if (t.type == GGML_TYPE_BF16) put(0, uint16_t(random.bits() & 0xbfff));  // exponent below 128
+    if (t.type == GGML_TYPE_IQ1_M) row[at + 55] &= 0xbf;  // of the scale's exponent
     if (t.type == GGML_TYPE_MXFP4) put(0, uint8_t(n < 3 ? n : random.bits() % 240));
   }
   return row;
@@ -142,7 +154,11 @@ int main(int argc, char** argv) {
   Random random;
   const std::vector<float> from = values(random);
   for (const Type& t : kTypes) {
-    std::vector<uint8_t> bytes = quantized(t, from);
+    std::vector<uint8_t> bytes = t.any ? any_row(t, random) : quantized(t, from);
+    if (t.any) {
+      const std::vector<uint8_t> second = any_row(t, random);
+      bytes.insert(bytes.end(), second.begin(), second.end());
+    }
     const std::vector<uint8_t> more = any_row(t, random);
     bytes.insert(bytes.end(), more.begin(), more.end());
     const int64_t rows = int64_t(from.size()) / kRow + 1;

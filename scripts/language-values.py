@@ -52,17 +52,43 @@ MODELS = {
     "gemma3": ("gemma3", T.Gemma3TextConfig, T.Gemma3ForCausalLM,
                {"head_dim": 12, "query_pre_attn_scalar": 12, "sliding_window": 5, "num_hidden_layers": 6,
                 "sliding_window_pattern": 6}),
+    "mixtral": ("llama", T.MixtralConfig, T.MixtralForCausalLM,
+                {"num_local_experts": 4, "num_experts_per_tok": 2, "rope_parameters": rope(1e6)}),
+    "qwen2moe": ("qwen2moe", T.Qwen2MoeConfig, T.Qwen2MoeForCausalLM,
+                 {"num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 24,
+                  "shared_expert_intermediate_size": 20}),
+    "qwen3moe": ("qwen3moe", T.Qwen3MoeConfig, T.Qwen3MoeForCausalLM,
+                 {"num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 24, "norm_topk_prob": True,
+                  "head_dim": 12}),
+    "gpt2": ("gpt2", T.GPT2Config, T.GPT2LMHeadModel, {"n_inner": 40, "num_key_value_heads": 4}),
 }
-FOLDERS = ["llama3", "phi3", "phi3_longrope", "gemma3"]  # written as Hugging Face's folders, too
+BERT = {"mean": 1, "first": 2}  # pooling_type of GGUF
+# Written as Hugging Face's folders, too.
+FOLDERS = ["llama3", "phi3", "phi3_longrope", "gemma3", "mixtral", "qwen2moe", "gpt2"]
 NAMES = [("model.embed_tokens", "token_embd"), ("model.norm", "output_norm"), ("lm_head", "output"),
          ("model.layers.", "blk."), ("self_attn.q_proj", "attn_q"), ("self_attn.k_proj", "attn_k"),
          ("self_attn.v_proj", "attn_v"), ("self_attn.o_proj", "attn_output"), ("self_attn.qkv_proj", "attn_qkv"),
          ("self_attn.q_norm", "attn_q_norm"), ("self_attn.k_norm", "attn_k_norm"), ("input_layernorm", "attn_norm"),
          ("mlp.gate_proj", "ffn_gate"), ("mlp.up_proj", "ffn_up"), ("mlp.gate_up_proj", "ffn_up"),
-         ("mlp.down_proj", "ffn_down")]
+         ("mlp.down_proj", "ffn_down"), ("mlp.gate.", "ffn_gate_inp."),
+         ("mlp.experts.down_proj", "ffn_down_exps.weight"), ("mlp.shared_expert_gate", "ffn_gate_inp_shexp"),
+         ("mlp.shared_expert.gate_proj", "ffn_gate_shexp"), ("mlp.shared_expert.up_proj", "ffn_up_shexp"),
+         ("mlp.shared_expert.down_proj", "ffn_down_shexp")]
+GPT2_NAMES = [("transformer.", ""), ("wte", "token_embd"), ("wpe", "position_embd"), ("ln_f", "output_norm"),
+              ("h.", "blk."), (".ln_1", ".attn_norm"), ("attn.c_attn", "attn_qkv"), ("attn.c_proj", "attn_output"),
+              ("ln_2", "ffn_norm"), ("mlp.c_fc", "ffn_up"), ("mlp.c_proj", "ffn_down")]
+BERT_NAMES = [("embeddings.word_embeddings", "token_embd"), ("embeddings.position_embeddings", "position_embd"),
+              ("embeddings.token_type_embeddings", "token_types"), ("embeddings.LayerNorm", "token_embd_norm"),
+              ("encoder.layer.", "blk."), ("attention.self.query", "attn_q"), ("attention.self.key", "attn_k"),
+              ("attention.self.value", "attn_v"), ("attention.output.dense", "attn_output"),
+              ("attention.output.LayerNorm", "attn_output_norm"), ("intermediate.dense", "ffn_up"),
+              (".output.dense", ".ffn_down"), (".output.LayerNorm", ".layer_output_norm")]
 
 
-def names_of(gemma23):
+def names_of(architecture):
+    if architecture in ("gpt2", "bert"):
+        return GPT2_NAMES if architecture == "gpt2" else BERT_NAMES
+    gemma23 = architecture in ("gemma2", "gemma3")
     norms = [("post_attention_layernorm", "post_attention_norm"), ("pre_feedforward_layernorm", "ffn_norm"),
              ("post_feedforward_layernorm", "post_ffw_norm")]
     return NAMES + (norms if gemma23 else [("post_attention_layernorm", "ffn_norm")])
@@ -81,11 +107,21 @@ def neighbours(weight, heads):
 
 
 def tensors_of(name, architecture, model, config):
-    names = names_of(architecture in ("gemma2", "gemma3"))
+    names = names_of(architecture)
     for key, value in model.state_dict().items():
         if key == "lm_head.weight" and config.tie_word_embeddings:
             continue
         value = value.numpy()
+        if key.startswith("pooler"):
+            continue
+        if key.endswith("experts.gate_up_proj"):
+            for part, half in zip(("gate", "up"), numpy.split(value, 2, 1)):
+                yield gguf_name(key[:key.index("mlp")], names) + f"ffn_{part}_exps.weight", half
+            continue
+        if key.endswith("shared_expert_gate.weight"):
+            value = value[0]
+        if architecture == "gpt2" and ".c_" in key and value.ndim == 2:
+            value = value.T
         if architecture == "llama" and ("q_proj" in key or "k_proj" in key):
             value = neighbours(value, config.num_attention_heads if "q_proj" in key else config.num_key_value_heads)
         if architecture.startswith("gemma") and "norm" in key:
@@ -113,10 +149,40 @@ def write(path, name, architecture, model, config):
     w.add_block_count(config.num_hidden_layers)
     w.add_context_length(config.max_position_embeddings)
     w.add_embedding_length(config.hidden_size)
-    w.add_feed_forward_length(config.intermediate_size)
+    w.add_feed_forward_length(config.n_inner if architecture == "gpt2" else config.intermediate_size)
     w.add_head_count(config.num_attention_heads)
-    w.add_head_count_kv(config.num_key_value_heads)
+    w.add_head_count_kv(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
+    if architecture in ("gpt2", "bert"):
+        w.add_layer_norm_eps(config.layer_norm_epsilon if architecture == "gpt2" else config.layer_norm_eps)
+        if architecture == "bert":
+            w.add_pooling_type(gguf.PoolingType(BERT[name.split("_")[1]]))
+            w.add_causal_attention(False)
+    else:
+        write_rotating(w, architecture, config)
+    w.add_tokenizer_model("gpt2")
+    w.add_tokenizer_pre("gpt-2")
+    w.add_token_list([chr(97 + i % 26) * (1 + i // 26) for i in range(config.vocab_size)])
+    w.add_token_types([gguf.TokenType.NORMAL] * config.vocab_size)
+    w.add_token_merges(["a a"])
+    for key, value in tensors_of(name, architecture, model, config):
+        w.add_tensor(key, value.astype(numpy.float16 if value.ndim >= 2 else numpy.float32))
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+
+
+def write_rotating(w, architecture, config):
+    """What those before rotary positions and RMS norms have not."""
     w.add_layer_norm_rms_eps(config.rms_norm_eps)
+    experts = getattr(config, "num_experts", None) or getattr(config, "num_local_experts", None)
+    if experts:
+        w.add_expert_count(experts)
+        w.add_expert_used_count(config.num_experts_per_tok)
+        if architecture != "llama":
+            w.add_expert_feed_forward_length(config.moe_intermediate_size)
+        if architecture == "qwen2moe":
+            w.add_expert_shared_feed_forward_length(config.shared_expert_intermediate_size)
     size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     w.add_key_length(size)
     w.add_value_length(size)
@@ -138,17 +204,6 @@ def write(path, name, architecture, model, config):
     if architecture == "gemma2":
         w.add_attn_logit_softcapping(config.attn_logit_softcapping)
         w.add_final_logit_softcapping(config.final_logit_softcapping)
-    w.add_tokenizer_model("gpt2")
-    w.add_tokenizer_pre("gpt-2")
-    w.add_token_list([chr(97 + i % 26) * (1 + i // 26) for i in range(config.vocab_size)])
-    w.add_token_types([gguf.TokenType.NORMAL] * config.vocab_size)
-    w.add_token_merges(["a a"])
-    for key, value in tensors_of(name, architecture, model, config):
-        w.add_tensor(key, value.astype(numpy.float16 if value.ndim == 2 else numpy.float32))
-    w.write_header_to_file()
-    w.write_kv_data_to_file()
-    w.write_tensors_to_file()
-    w.close()
 
 
 def write_folder(folder, model):
@@ -167,6 +222,33 @@ def rounded(row):
     return [float(f"{x:.6g}") for x in row.tolist()]
 
 
+def drawn(model, name):
+    with torch.no_grad():
+        for key, parameter in model.named_parameters():
+            norm = "norm" in key.lower() or ".ln_" in key
+            scales = norm and "gemma" not in name and not key.endswith("bias")
+            torch.nn.init.normal_(parameter, 1 if scales else 0, 0.3)
+            parameter.copy_(parameter.half().float())
+    return model.eval()
+
+
+def write_bert(folder, values):
+    """An encoder: no logits; the mean of its tokens, and the first."""
+    torch.manual_seed(4)
+    shape = {key: n for key, n in SHAPE.items() if key != "num_key_value_heads"}
+    model = drawn(transformers.BertModel(transformers.BertConfig(**shape, attn_implementation="eager")), "bert")
+    with torch.no_grad():
+        rows = model(torch.tensor([TOKENS])).last_hidden_state[0]
+    for pooling in BERT:
+        name = f"bert_{pooling}"
+        vector = rows.mean(0) if pooling == "mean" else rows[0]
+        values["embeddings"][name] = rounded(vector / vector.norm())
+        write(folder / f"{name}.gguf", name, "bert", model, model.config)
+    write_folder(folder / "bert_first", model)
+    (folder / "bert_first/1_Pooling").mkdir(exist_ok=True)
+    (folder / "bert_first/1_Pooling/config.json").write_text('{"pooling_mode_cls_token": true}\n')
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "tests/data/language")
@@ -176,11 +258,8 @@ def main():
     for name, (architecture, config_class, model_class, more) in MODELS.items():
         torch.manual_seed(len(name))
         config = config_class(**{**SHAPE, **more, "attn_implementation": "eager"})
-        model = model_class(config).eval()
+        model = drawn(model_class(config), name)
         with torch.no_grad():
-            for key, parameter in model.named_parameters():
-                torch.nn.init.normal_(parameter, 1 if "norm" in key and "gemma" not in name else 0, 0.3)
-                parameter.copy_(parameter.half().float())
             out = model(torch.tensor([TOKENS]), output_hidden_states=True)
         write(folder / f"{name}.gguf", name, architecture, model, config)
         if name in FOLDERS:
@@ -188,6 +267,7 @@ def main():
         values["models"][name] = [rounded(row) for row in out.logits[0]]
         mean = out.hidden_states[-1][0].mean(0)
         values["embeddings"][name] = rounded(mean / mean.norm())
+    write_bert(folder, values)
     lines = json.dumps(values).replace("], [", "],\n[")
     (folder / "logits.json").write_text(lines + "\n")
 

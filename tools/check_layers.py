@@ -53,7 +53,9 @@ WALLS = {
         formats
         gzip
         idx
-        dequantize
+        block_fields grids_table
+        dequantize_grids
+        dequantize quantize
         tensor_bytes tensor_pieces
         save tensor_file""",
 }

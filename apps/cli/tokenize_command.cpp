@@ -12,12 +12,12 @@
 namespace tuff::cli {
 namespace {
 
-struct Options {
+struct TokenizeOptions {
   std::string model, text, file;
   bool ids = false, decode = false, plain = false, json = false;
 };
 
-std::string text_of(const Options& o) {
+std::string text_of(const TokenizeOptions& o) {
   if (o.file.empty()) return o.text;
   const std::vector<uint8_t> bytes = os::read_file(o.file);
   return {bytes.begin(), bytes.end()};
@@ -47,7 +47,7 @@ void print_table(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
                                           : "");
 }
 
-int tokenize(const Options& o) {
+int tokenize(const TokenizeOptions& o) {
   const Tokenizer tokenizer = Tokenizer::open(o.model);
   const std::string text = text_of(o);
   if (o.decode) {
@@ -78,7 +78,7 @@ void add_tokenize_command(CLI::App& app, Action& chosen) {
                                    "A text as tokens of a model's vocabulary: of a GGUF file, a "
                                    "tokenizer.json, or a folder that "
                                    "holds one");
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<TokenizeOptions>();
   c->add_option("model", o->model, "Where the vocabulary is")->required()->type_name("MODEL");
   CLI::Option* text = c->add_option("text", o->text, "The text")->type_name("TEXT");
   CLI::Option* file = c->add_option("--file", o->file, "Takes the text from a file")

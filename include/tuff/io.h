@@ -14,6 +14,11 @@
 
 namespace tuff {
 
+class TensorDict;
+namespace io {
+Tensor packed_blocks(const TensorDict& tensors, std::string_view name);
+}
+
 /// What a file says of a tensor, without reading its contents.
 struct TensorInfo {
   std::string name;
@@ -62,6 +67,7 @@ class TensorDict {
 
  private:
   friend TensorDict load(const std::string& path, const struct LoadOptions& options);
+  friend Tensor io::packed_blocks(const TensorDict& tensors, std::string_view name);
   struct State;
   std::shared_ptr<State> state_;
 };
@@ -79,7 +85,8 @@ struct LoadOptions {
 };
 
 /// Opens a file of any format that tuff knows, told by its contents; names ending in .index.json
-/// are the index of a sharded safetensors model; what gzip has compressed is inflated first.
+/// are the index of a sharded safetensors model; of a GGUF model in several files (names end in
+/// -00001-of-00005.gguf) the first opens all; what gzip has compressed is inflated first.
 /// Blocks of GGUF become F32 by expressions that fuse into what consumes them. IoError naming file,
 /// byte and reason for what is missing, truncated, contradicts itself or is refused; Unsupported
 /// from at() for element types that tuff does not have. IoError from whatever waits for a tensor

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -43,8 +44,9 @@ struct ReadOptions {
 
 class Adapter;
 
-/// A decoder-only model with its tokenizer. Weights stay in the blocks that the file packs them in,
-/// and are read when they are first used. Does not change; copies share.
+/// A model with its tokenizer: one that writes texts, or an encoder, which embed() alone takes.
+/// Weights stay in the blocks that the file packs them in, and are read when they are first used.
+/// Does not change; copies share.
 class Model {
  public:
   /// A GGUF file, or a folder as Hugging Face has them: config.json, tokenizer.json, and
@@ -57,7 +59,7 @@ class Model {
   const std::string& device() const;  ///< where it runs; "" is the default device
   /// (tokens) of integers -> (tokens, vocabulary): the logits behind each of the first tokens of a
   /// text, without a cache; (texts, tokens) -> (texts, tokens, vocabulary) of several. ShapeError
-  /// for anything else.
+  /// for anything else, InvalidArgument for an encoder.
   Tensor operator()(const Tensor& tokens, const ReadOptions& options = {}) const;
   /// The same model with what an adapter adds to its linear maps; in place of another adapter.
   /// InvalidArgument for an adapter of another model.
@@ -84,7 +86,8 @@ struct SequenceOptions {
 /// tokens, others for pieces of prompts.
 class Sequence {
  public:
-  /// InvalidArgument for a context below 1 or beyond what the model was trained for.
+  /// InvalidArgument for a context below 1 or beyond what the model was trained for, and for an
+  /// encoder.
   explicit Sequence(Model model, const SequenceOptions& options = {});
   ~Sequence();
   Sequence(Sequence&&) noexcept;
@@ -246,7 +249,8 @@ class Batch {
 };
 
 /// A text as a vector of length 1, near those of texts that mean the like: the mean of what the
-/// model's last norm gives for each token. Texts of like lengths run one captured graph.
+/// model's last norm gives for each token, or what an encoder's file says (its first). Texts
+/// of like lengths run one captured graph.
 /// InvalidArgument for no token, one that is not in the vocabulary, or more than the model was
 /// trained for.
 std::vector<float> embed(const Model& model, std::span<const int32_t> tokens);
@@ -272,5 +276,33 @@ struct Perplexity {
 /// beyond the model's.
 Perplexity perplexity(const Model& model, std::span<const int32_t> tokens,
                       const PerplexityOptions& options = {});
+
+/// How quantize() writes.
+struct QuantizeOptions {
+  std::string device;  ///< where packed weights are decoded; "" is the default device
+  bool overwrite = false;  ///< a file that is there already
+  /// Called after each piece with the bytes of weights that were written and those of all. What it
+  /// throws ends the writing, and nothing has changed.
+  std::function<void(uint64_t written, uint64_t total)> progress = {};
+};
+
+/// What quantize() has written.
+struct Quantized {
+  uint64_t bytes_before = 0, bytes = 0;     ///< of all tensors
+  std::map<std::string, int64_t> tensors;  ///< how many are of each type
+};
+
+/// Writes a GGUF file of another's metadata and tensors, with weights as `type`: "f32", "f16",
+/// "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q2_k", "q3_k", "q4_k", "q4_k_s", "q5_k",
+/// "q5_k_s", "q6_k". Norms, biases, what chooses experts and positions stay as they are; in files
+/// of blocks the output's weight (the embedding where it is that as well) is Q6_K, or Q8_0 as all
+/// others, and types are mixed as llama.cpp mixes them: "q4_k" is its Q4_K_M. Rows that are no
+/// whole blocks of 256 are written in blocks of 32, or as halves. What is packed already is decoded
+/// first and loses twice. The file is whole or as it was before; memory holds no more than a
+/// tensor.
+/// InvalidArgument for another type, a file that is there already and numbers that the type does
+/// not hold; Unsupported for what is no GGUF file; IoError as tuff::load() and save().
+Quantized quantize(const std::string& from, const std::string& to, const std::string& type,
+                   const QuantizeOptions& options = {});
 
 }  // namespace tuff::language

@@ -47,7 +47,7 @@ void bind_description(py::module_& m) {
 }
 
 void bind_model(py::module_& m) {
-  py::class_<Model>(m, "Model", "A decoder-only model with its tokenizer. Copies share.")
+  py::class_<Model>(m, "Model", "A model with its tokenizer. Copies share.")
       .def_static(
           "open",
           [](const Path& path, const std::string& device) {
@@ -342,6 +342,25 @@ void bind_perplexity(py::module_& m) {
       "Of a text in pieces, of each of which the second half is predicted.");
 }
 
+void bind_quantize(py::module_& m) {
+  using language::Quantized;
+  py::class_<Quantized>(m, "Quantized", "What quantize() has written.")
+      .def_readonly("bytes_before", &Quantized::bytes_before)
+      .def_readonly("bytes", &Quantized::bytes, "Of all tensors.")
+      .def_readonly("tensors", &Quantized::tensors, "How many are of each type.");
+  m.def(
+      "quantize",
+      [](const Path& from, const Path& to, const std::string& type, const std::string& device,
+         bool overwrite) {
+        const Unlocked others;
+        return language::quantize(from.string(), to.string(), type,
+                                  {.device = device, .overwrite = overwrite});
+      },
+      arg("source"), arg("to"), arg("type"), arg("device") = "", arg("overwrite") = false,
+      "Writes a GGUF file of another's metadata and tensors, with weights as type: \"q8_0\", "
+      "\"q4_k\", \"f16\" and others.");
+}
+
 }  // namespace
 
 void bind_language(py::module_& parent) {
@@ -356,6 +375,7 @@ void bind_language(py::module_& parent) {
   bind_batch(m);
   bind_embed(m);
   bind_perplexity(m);
+  bind_quantize(m);
 }
 
 }  // namespace tuff::python

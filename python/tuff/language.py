@@ -5,6 +5,6 @@
     prompt = model.tokenizer().encode("Once upon a time")
     print(tuff.language.generate(sequence, prompt, tokens=64).text)
 """
-from ._tuff.language import (Adapter, Answer, AnswerPiece, Batch, BatchStats, Description, Model, Perplexity, Sampler,
-                             Sampling, Sequence, TokenChoice, TokenLogprobs, embed, generate,
-                             perplexity)  # noqa: F401
+from ._tuff.language import (Adapter, Answer, AnswerPiece, Batch, BatchStats, Description, Model, Perplexity, Quantized,
+                             Sampler, Sampling, Sequence, TokenChoice, TokenLogprobs, embed, generate, perplexity,
+                             quantize)  # noqa: F401

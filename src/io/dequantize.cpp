@@ -5,39 +5,12 @@
 #include <ranges>
 
 #include "base/check.h"
+#include "io/block_fields.h"
+#include "io/dequantize_grids.h"
 
 namespace tuff::io {
 namespace {
 
-// Bytes [begin, begin + count) of every block, as whole numbers.
-Tensor bytes(const Tensor& blocks, int64_t begin, int64_t count) {
-  return blocks.narrow(1, begin, count).cast(DType::I32);
-}
-Tensor signed_bytes(const Tensor& blocks, int64_t begin, int64_t count) {
-  return blocks.narrow(1, begin, count).bitcast(DType::I8).cast(DType::I32);
-}
-// Two bytes of every block as a half-precision number: (n, 1).
-Tensor half(const Tensor& blocks, int64_t begin) {
-  const Tensor low = blocks.narrow(1, begin, 1).cast(DType::U16),
-               high = blocks.narrow(1, begin + 1, 1).cast(DType::U16);
-  return (low | (high << 8)).bitcast(DType::F16).cast(DType::F32);
-}
-// 0, step, 2*step ... along axis `axis` of `rank`.
-Tensor steps(const Tensor& like, int64_t count, int64_t step, int64_t axis, int64_t rank) {
-  Sizes sizes(size_t(rank), 1);
-  sizes[size_t(axis)] = count;
-  return Tensor::arange(0, count * step, step, {.dtype = DType::I32, .device = like.device()})
-      .reshape(sizes);
-}
-// (n, m) bytes -> (n, fields, m): `fields` numbers of `bits` from each, the lowest first.
-Tensor fields(const Tensor& packed, int64_t count, int64_t bits) {
-  return (packed.unsqueeze(1) >> steps(packed, count, bits, 1, 3)) & ((1 << bits) - 1);
-}
-// (n, m) bytes -> (n, m * fields): those of each byte side by side.
-Tensor fields_of_each(const Tensor& packed, int64_t count, int64_t bits) {
-  const Tensor each = packed.unsqueeze(2) >> steps(packed, count, bits, 2, 3);
-  return (each & ((1 << bits) - 1)).flatten(1);
-}
 // 16 bytes at `begin` -> 32 numbers of 4 bits: low halves first.
 Tensor nibbles(const Tensor& blocks, int64_t begin) {
   return fields(bytes(blocks, begin, 16), 2, 4).reshape({-1, 32});
@@ -47,8 +20,6 @@ Tensor fifth_bits(const Tensor& blocks, int64_t begin) {
   const Tensor each = bytes(blocks, begin, 4).unsqueeze(2) >> steps(blocks, 8, 1, 2, 3);
   return (each & 1).reshape({-1, 32}) << 4;
 }
-Tensor as_float(const Tensor& t) { return t.cast(DType::F32); }
-
 Tensor q4_0(const Tensor& b) { return half(b, 0) * as_float(nibbles(b, 2) - 8); }
 Tensor q4_1(const Tensor& b) { return half(b, 0) * as_float(nibbles(b, 4)) + half(b, 2); }
 Tensor q5_0(const Tensor& b) {
@@ -58,14 +29,6 @@ Tensor q5_1(const Tensor& b) {
   return half(b, 0) * as_float(nibbles(b, 8) | fifth_bits(b, 4)) + half(b, 2);
 }
 Tensor q8_0(const Tensor& b) { return half(b, 0) * as_float(signed_bytes(b, 2, 32)); }
-
-// A block's factor, (n, 1), times those of its groups, (n, groups), for each element of `quants`,
-// (n, groups, elements). Both are repeated before they are multiplied: the scheduler decodes bytes
-// anew wherever they are read, but stores products that are repeated.
-Tensor group_factors(const Tensor& d, const Tensor& whole, const Tensor& quants) {
-  return d.unsqueeze(2).expand(quants.sizes()) *
-         as_float(whole).unsqueeze(2).expand(quants.sizes());
-}
 
 // The signed bytes that IQ4 types number from 0 to 15, four in a word: a table would be one more
 // buffer, and its reads one by one.
@@ -91,21 +54,37 @@ Tensor iq4_xs(const Tensor& b) {
   const Tensor factors = group_factors(half(b, 0), (low | (high << 4)) - 32, by_group);
   return (factors * by_group).reshape({-1, 256});
 }
-// E2M1 numbers times a power of two, 2^(e - 127). Their bits are those of a half with fewer bits of
-// exponent and fraction, which is 2^14 times smaller. Times two factors, since the two smallest
-// scales are subnormal and some devices take such a number for zero.
+// E2M1 numbers, 2^14 times smaller: their bits are those of a half with fewer bits of exponent and
+// fraction.
+Tensor small_e2m1(const Tensor& number) {
+  const TensorOptions integers{DType::I32, number.device()};
+  // 8 is no negative zero.
+  const Tensor sign = Tensor::where(number > 8, Tensor::full({}, 1 << 15, integers),
+                                    Tensor::full({}, 0, integers));
+  const Tensor bits = ((number & 7) << 9) | sign;
+  return as_float(bits.cast(DType::U16).bitcast(DType::F16));
+}
+// E2M1 numbers times a power of two, 2^(e - 127). Times two factors, since the two smallest scales
+// are subnormal and some devices take such a number for zero.
 Tensor mxfp4(const Tensor& b) {
-  const Tensor e = bytes(b, 0, 1), number = nibbles(b, 1);
+  const Tensor e = bytes(b, 0, 1);
   const Tensor half = e >> 1;
   const auto power = [](const Tensor& n, int64_t bias) {
     return ((n + bias) << 23).bitcast(DType::F32);
   };
-  // 8 is no negative zero.
-  const Tensor sign = Tensor::where(number > 8, Tensor::full({}, 1 << 15, {DType::I32, b.device()}),
-                                    Tensor::full({}, 0, {DType::I32, b.device()}));
-  const Tensor bits = ((number & 7) << 9) | sign;
-  const Tensor small = as_float(bits.cast(DType::U16).bitcast(DType::F16));
-  return small * power(half, 64) * power(e - half, 77);
+  return small_e2m1(nibbles(b, 1)) * power(half, 64) * power(e - half, 77);
+}
+// Four groups of 16, each with a scale of E4M3 without a sign: as halves, of the same bits, those
+// are 2^8 times smaller; 127 stands for 0.
+Tensor nvfp4(const Tensor& b) {
+  const Tensor scale = bytes(b, 0, 4);
+  const Tensor known =
+      Tensor::where(scale == 127, Tensor::full({}, 0, {DType::I32, b.device()}), scale & 127);
+  const Tensor factor =
+      as_float((known << 7).cast(DType::U16).bitcast(DType::F16)) * double(1 << 22);
+  const Tensor qs = bytes(b, 4, 32).reshape({-1, 4, 1, 8});
+  const Tensor numbers = ((qs >> steps(b, 2, 4, 2, 4)) & 15).reshape({-1, 4, 16});
+  return (factor.unsqueeze(2) * small_e2m1(numbers)).reshape({-1, 64});
 }
 
 // 32 elements of each of 8 groups: low halves of 32 bytes, then their high halves.
@@ -177,6 +156,31 @@ Tensor q8_k(const Tensor& b) {
   return d.bitcast(DType::F32) * as_float(signed_bytes(b, 4, 256));
 }
 
+// Three values: (n, m) bytes of five numbers of base 3, as fractions of 256 rounded up ->
+// (n, count * m): the numbers of one place side by side.
+Tensor base_three(const Tensor& packed, int64_t count) {
+  int64_t power = 1;
+  std::vector<Tensor> each;
+  for (int64_t i = 0; i < count; i++, power *= 3)
+    each.push_back(((packed * power & 255) * 3) >> 8);
+  return Tensor::stack(each, 1).flatten(1);
+}
+Tensor tq1_0(const Tensor& b) {
+  const Tensor first = base_three(bytes(b, 0, 32), 5), second = base_three(bytes(b, 32, 16), 5),
+               last = base_three(bytes(b, 48, 4), 4);
+  const Tensor numbers = Tensor::cat({first, second, last}, 1);
+  return as_float(numbers - 1) * half(b, 52);
+}
+Tensor tq2_0(const Tensor& b) {
+  return as_float(two_bits(b, 0).reshape({-1, 256}) - 1) * half(b, 64);
+}
+Tensor q1_0(const Tensor& b) {
+  return as_float((fields_of_each(bytes(b, 2, 16), 8, 1) << 1) - 1) * half(b, 0);
+}
+Tensor q2_0(const Tensor& b) {
+  return as_float(fields_of_each(bytes(b, 2, 16), 4, 2) - 1) * half(b, 0);
+}
+
 struct TypeRow {
   std::string_view name;
   Tensor (*decode)(const Tensor&);
@@ -185,6 +189,9 @@ constexpr TypeRow kTypes[] = {
     {"Q4_0", q4_0}, {"Q4_1", q4_1},   {"Q5_0", q5_0},     {"Q5_1", q5_1},     {"Q8_0", q8_0},
     {"Q2_K", q2_k}, {"Q3_K", q3_k},   {"Q4_K", q4_k},     {"Q5_K", q5_k},     {"Q6_K", q6_k},
     {"Q8_K", q8_k}, {"MXFP4", mxfp4}, {"IQ4_NL", iq4_nl}, {"IQ4_XS", iq4_xs},
+    {"Q1_0", q1_0}, {"Q2_0", q2_0}, {"TQ1_0", tq1_0}, {"TQ2_0", tq2_0}, {"NVFP4", nvfp4},
+    {"IQ2_XXS", iq2_xxs}, {"IQ2_XS", iq2_xs}, {"IQ2_S", iq2_s}, {"IQ3_XXS", iq3_xxs},
+    {"IQ3_S", iq3_s}, {"IQ1_S", iq1_s}, {"IQ1_M", iq1_m},
 };
 
 }  // namespace

@@ -6,9 +6,13 @@
 #include <string>
 #include <string_view>
 
-#include <tuff/tensor.h>
+#include <tuff/io.h>
 
 namespace tuff::io {
+
+// What a file's tensor of such a type is decoded from: U8 (n, bytes of a block). Undefined for
+// other tensors.
+Tensor packed_blocks(const TensorDict& tensors, std::string_view name);
 
 bool can_dequantize(std::string_view type);
 std::string decoded_types();  // their names, for messages

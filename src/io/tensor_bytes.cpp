@@ -207,13 +207,14 @@ Tensor TensorBytes::strided(const TensorEntry& entry, const std::string& device)
   return in_order(deferred(std::move(contents), entry.dtype, sizes, device), axes, entry);
 }
 
+Tensor TensorBytes::blocks(const TensorEntry& entry, const std::string& device) const {
+  const int64_t bytes = entry.block->size_bytes;
+  return row_major(entry, DType::U8, {int64_t(entry.size_bytes) / bytes, bytes}, device);
+}
+
 Tensor TensorBytes::tensor(const TensorEntry& entry, const std::string& device) const {
-  if (entry.block && can_dequantize(entry.type)) {
-    const int64_t bytes = entry.block->size_bytes;
-    const Tensor blocks =
-        row_major(entry, DType::U8, {int64_t(entry.size_bytes) / bytes, bytes}, device);
-    return dequantize(entry.type, blocks).reshape(sizes_of(entry.shape));
-  }
+  if (entry.block && can_dequantize(entry.type))
+    return dequantize(entry.type, blocks(entry, device)).reshape(sizes_of(entry.shape));
   if (entry.dtype == DType::Void)
     fail<Unsupported>("{}: '{}' is of {}, which tuff does not compute with; {}", source_->name(),
                       shown(entry.name), entry.type,

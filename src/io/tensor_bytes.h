@@ -42,6 +42,8 @@ class TensorBytes : public std::enable_shared_from_this<TensorBytes> {
   // an IoError where the file has changed and where contents are damaged: a bool that is neither 0
   // nor 1, a wrong checksum.
   Tensor tensor(const TensorEntry& entry, const std::string& device) const;
+  // U8 (n, bytes of a block), of an entry in blocks.
+  Tensor blocks(const TensorEntry& entry, const std::string& device) const;
 
  private:
   Tensor deferred(engine::Contents contents, DType dtype, const Sizes& sizes,

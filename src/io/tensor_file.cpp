@@ -163,6 +163,16 @@ Tensor TensorDict::at(std::string_view name) const {
   return slot.tensor;
 }
 
+Tensor io::packed_blocks(const TensorDict& tensors, std::string_view name) {
+  const TensorDict::State& s = *tensors.state_;
+  const std::lock_guard lock(s.mutex);
+  const auto found = s.ids.find(std::string(name));
+  if (found == s.ids.end()) return {};
+  const std::optional<TensorEntry>& entry = s.slots[found->second].entry;
+  if (!entry || !entry->block || !can_dequantize(entry->type)) return {};
+  return s.files[entry->file]->blocks(*entry, s.device);
+}
+
 void TensorDict::set(const std::string& name, const Tensor& tensor) {
   if (!tensor.defined()) fail<InvalidArgument>("'{}': an undefined tensor", name);
   const std::lock_guard lock(state_->mutex);
@@ -239,6 +249,49 @@ void load_shards(const std::string& path, State& state) {
   }
 }
 
+constexpr uint64_t kMaxSplits = 10'000;
+
+std::optional<uint64_t> whole_number(const Metadata& metadata, std::string_view key) {
+  for (const auto& [name, value] : metadata) {
+    if (name != key) continue;
+    if (const auto* u = std::get_if<uint64_t>(&value.value)) return *u;
+    if (const auto* i = std::get_if<int64_t>(&value.value); i && *i >= 0) return uint64_t(*i);
+  }
+  return {};
+}
+
+// A GGUF model in several files, whose names end in -00001-of-00005.gguf (split.no, from 0 on, and
+// split.count): the first, which has the metadata, opens all.
+template <class State>
+void load_splits(const std::string& path, const FileIndex& opened, uint64_t count, State& state) {
+  const auto ending = [&](uint64_t i) { return fmt::format("-{:05}-of-{:05}.gguf", i + 1, count); };
+  const auto number = whole_number(opened.metadata, "split.no");
+  if (!number || *number >= count || count > kMaxSplits || !path.ends_with(ending(*number)))
+    fail<IoError>("{}: split.no {} of split.count {}: a name that ends in {} was wanted", path,
+                  number.value_or(0), count, ending(number.value_or(0)));
+  const std::string stem = path.substr(0, path.size() - ending(*number).size());
+  if (*number > 0)
+    fail<IoError>("{}: it is one of {} files; {}{} opens them", path, count, stem, ending(0));
+  for (uint64_t i = 0; i < count; i++) {
+    const std::string name = stem + ending(i);
+    if (!std::filesystem::exists(name))
+      fail<IoError>("{}: the model is in {} files, of which {} is missing", path, count, name);
+    auto file = std::make_unique<io::FileBytes>(name);
+    FileIndex part = io::read_index(*file, stem_of(name));
+    if (whole_number(part.metadata, "split.no") != i ||
+        whole_number(part.metadata, "split.count") != count)
+      fail<IoError>("{}: by what it says it is not the one of {} that its name has", name, count);
+    if (i > 0) part.metadata.clear();
+    state.add_file(std::move(file), std::move(part));
+  }
+  state.number();
+  const uint64_t total = whole_number(state.metadata, "split.tensors.count")
+                             .value_or(state.slots.size());
+  if (total != state.slots.size() || state.ids.size() != state.slots.size())
+    fail<IoError>("{}: split.tensors.count is {}, but the {} files have {} of {} names", path,
+                  total, count, state.slots.size(), state.ids.size());
+}
+
 }  // namespace
 
 TensorDict load(const std::string& path, const LoadOptions& options) {
@@ -253,7 +306,13 @@ TensorDict load(const std::string& path, const LoadOptions& options) {
     auto source = open_source(path);
     FileIndex index = io::read_index(*source, stem_of(path));
     state.format = index.format;
-    state.add_file(std::move(source), std::move(index));
+    const uint64_t splits = state.format == "gguf"
+                                ? whole_number(index.metadata, "split.count").value_or(0)
+                                : 0;
+    if (splits > 1)
+      load_splits(path, index, splits, state);
+    else
+      state.add_file(std::move(source), std::move(index));
   }
   state.number();
   return dict;

@@ -50,8 +50,12 @@ std::string name_of(int64_t layer, const Target& t, char matrix) {
 struct Extents {
   int64_t out, in;
 };
-Extents extents_of(const Projection& p) {
-  return {int64_t(p.weight.size(0)), int64_t(p.weight.size(1))};
+Extents extents_of(const LayerWeights& l, const Target& t) {
+  const Tensor& w = (l.*t.map).weight;
+  if (!w.defined())
+    fail<Unsupported>("the model's layers have no map {}; adapters of experts are not known yet",
+                      t.name);
+  return {int64_t(w.size(0)), int64_t(w.size(1))};
 }
 
 // Every matrix with its name and extents, in the order of the layers.
@@ -60,7 +64,7 @@ void for_each_matrix(const Weights& w, const LoraOptions& o, const Function& f) 
   for (size_t i = 0; i < w.layers.size(); i++) {
     for (const std::string& name : o.targets) {
       const Target& t = target_of(name);
-      const Extents e = extents_of(w.layers[i].*t.map);
+      const Extents e = extents_of(w.layers[i], t);
       f(name_of(int64_t(i), t, 'A'), o.rank, e.in);
       f(name_of(int64_t(i), t, 'B'), e.out, o.rank);
     }
@@ -77,8 +81,9 @@ void require_options(const LoraOptions& o, const Config& c) {
     if (std::ranges::count(o.targets, t) > 1)
       fail<InvalidArgument>("the target {} is given twice", t);
   }
-  if (std::string_view(c.architecture.name) == "phi3")
-    fail<Unsupported>("adapters of phi3, which has its maps joined, are not known yet");
+  for (const char* other : {"phi3", "gpt2", "bert"})
+    if (std::string_view(c.architecture.name) == other)
+      fail<Unsupported>("adapters of {}, which has other maps than Llama, are not known yet", other);
 }
 
 Json adapter_config(const std::string& path) {
@@ -174,7 +179,9 @@ void Adapter::save(const std::string& folder, const std::string& base) const {
 }
 
 Model Model::with_adapter(const Adapter& adapter) const {
-  auto state = std::make_shared<State>(*state_);
+  const State& s = *state_;
+  auto state = std::make_shared<State>(
+      State{s.config, s.description, s.tokenizer, s.weights, s.device});
   const Config& c = state->config;
   const LoraOptions& o = adapter.options_;
   std::map<std::string, Tensor> matrices;
@@ -187,7 +194,7 @@ Model Model::with_adapter(const Adapter& adapter) const {
       if (std::ranges::find(o.targets, t.name) == o.targets.end()) continue;
       const auto down = matrices.find(name_of(int64_t(i), t, 'A')),
                  up = matrices.find(name_of(int64_t(i), t, 'B'));
-      const Extents e = extents_of(p);
+      const Extents e = extents_of(l, t);
       if (down == matrices.end() || up == matrices.end() || down->second.size(1) != e.in ||
           up->second.size(0) != e.out)
         fail<InvalidArgument>("the adapter is of another model: layer {}'s {} is ({}, {})", i,

@@ -77,7 +77,7 @@ struct Batch::State {
 Batch::State::State(Model m, const BatchOptions& options)
     : model(std::move(m)),
       sequences(size_t(require_sequences(options.sequences))),
-      context(PagedReader::context_of(model.description(), options.context)),
+      context(model.state_->context(options.context)),
       pages(cache_pages(options, context), kPagePositions),
       reader(model.state_->config, model.state_->weights, model.state_->rope_factors(context),
              context, int64_t(pages.count()), options.cache_dtype) {}
@@ -201,7 +201,7 @@ Batch::Batch(Batch&&) noexcept = default;
 Batch::Id Batch::add(std::vector<int32_t> prompt, GenerateOptions options) {
   State& s = *state_;
   require_prompt(prompt, s.context);
-  PagedReader::require_tokens(prompt, s.model.description());
+  s.model.state_->require_tokens(prompt);
   const int64_t room = s.context - int64_t(prompt.size());
   const size_t tokens = prompt.size();
   auto writer = std::make_unique<AnswerWriter>(model().tokenizer(), std::move(options), room);

@@ -19,10 +19,16 @@ constexpr std::array kArchitectures{
     Architecture{"llama", RopePairs::Neighbours, Activation::Silu, false, 0, 0},
     Architecture{"qwen2", RopePairs::Halves, Activation::Silu, false, 0, 0},
     Architecture{"qwen3", RopePairs::Halves, Activation::Silu, false, 0, 0},
+    Architecture{.name = "qwen2moe", .pairs = RopePairs::Halves, .normalizes_experts = false},
+    Architecture{"qwen3moe", RopePairs::Halves, Activation::Silu, false, 0, 0},
     Architecture{"phi3", RopePairs::Halves, Activation::Silu, false, 0, 0},
-    Architecture{"gemma", RopePairs::Halves, Activation::Gelu, true, 0, 0},
-    Architecture{"gemma2", RopePairs::Halves, Activation::Gelu, true, 2, 0},
-    Architecture{"gemma3", RopePairs::Halves, Activation::Gelu, true, 6, 10000},
+    Architecture{"gemma", RopePairs::Halves, Activation::GeluTanh, true, 0, 0},
+    Architecture{"gemma2", RopePairs::Halves, Activation::GeluTanh, true, 2, 0},
+    Architecture{"gemma3", RopePairs::Halves, Activation::GeluTanh, true, 6, 10000},
+    Architecture{.name = "gpt2", .activation = Activation::GeluTanh, .layer_norms = true,
+                 .gated = false},
+    Architecture{.name = "bert", .activation = Activation::Gelu, .layer_norms = true,
+                 .gated = false, .encodes = true},
 };
 
 class Keys {
@@ -96,7 +102,8 @@ void read_heads(Config& c, const Keys& keys) {
   c.kv_heads = keys.count("attention.head_count_kv", c.heads);
   c.key_size = keys.count("attention.key_length", c.width / c.heads);
   c.value_size = keys.count("attention.value_length", c.key_size);
-  c.rotated = keys.count("rope.dimension_count", c.key_size);
+  const bool rotates = c.architecture.pairs != RopePairs::None;
+  c.rotated = rotates ? keys.count("rope.dimension_count", c.key_size) : 0;
   require_heads(c);
   c.score_scale = 1 / std::sqrt(double(c.key_size));
   // Gemma 2 and 3 of 27 billion parameters scale by the width of a head as the width has it
@@ -106,7 +113,35 @@ void read_heads(Config& c, const Keys& keys) {
   if (wide) c.score_scale = 1 / std::sqrt(double(c.width) / double(c.heads));
 }
 
+// Of branches that all tokens take, and of experts. A model all of whose layers have experts need not
+// say the former.
+void read_hidden_sizes(Config& c, const Keys& keys) {
+  c.experts = keys.count("expert_count", 0);
+  c.hidden = c.experts > 0 ? keys.count("feed_forward_length", 0)
+                           : keys.count("feed_forward_length");
+  if (c.experts == 0) return;
+  c.experts_used = keys.count("expert_used_count");
+  c.expert_hidden = keys.count("expert_feed_forward_length", c.hidden);
+  c.shared_hidden = keys.count("expert_shared_feed_forward_length", c.hidden);
+  c.normalizes_experts = c.architecture.normalizes_experts;
+  require_experts(c);
+}
+
+Config::Pooling pooling_of(const Keys& keys) {
+  constexpr double kMean = 1, kFirst = 2;
+  const double n = keys.number("pooling_type", kMean);
+  if (n == kMean) return Config::Pooling::Mean;
+  if (n == kFirst) return Config::Pooling::First;
+  fail<Unsupported>("pooling_type {} is none of 1 (mean), 2 (the first token)", n);
+}
+
 }  // namespace
+
+void require_experts(const Config& c) {
+  if (c.experts > 0 && (c.experts_used < 1 || c.experts_used > c.experts || c.expert_hidden < 1))
+    fail<InvalidArgument>("{} of {} experts, of {} elements", c.experts_used, c.experts,
+                          c.expert_hidden);
+}
 
 const Architecture& architecture_of(const std::string& name) {
   const auto found = std::ranges::find(kArchitectures, name, &Architecture::name);
@@ -132,14 +167,13 @@ Config config_of(const Metadata& metadata) {
   c.architecture = architecture_of(name);
   c.name = general.text("general.name");
   const Keys keys(metadata, name + ".");
-  if (keys.count("expert_count", 0) > 0)
-    fail<Unsupported>("{}: mixtures of experts ({}) are not run yet", name,
-                      keys.count("expert_count", 0));
   c.layers = keys.count("block_count");
   c.width = keys.count("embedding_length");
-  c.hidden = keys.count("feed_forward_length");
+  read_hidden_sizes(c, keys);
   c.context = keys.count("context_length");
-  c.norm_epsilon = keys.number("attention.layer_norm_rms_epsilon", 1e-5);
+  c.norm_epsilon = keys.number(c.architecture.layer_norms ? "attention.layer_norm_epsilon"
+                                                          : "attention.layer_norm_rms_epsilon",
+                               1e-5);
   c.rope_base = keys.number("rope.freq_base", 10000);
   c.window_rope_base = keys.number("rope.freq_base_swa", c.architecture.window_rope_base);
   c.score_cap = keys.number("attn_logit_softcapping", 0);
@@ -147,6 +181,7 @@ Config config_of(const Metadata& metadata) {
   c.window = keys.count("attention.sliding_window", 0);
   c.scaling = scaling_of(keys);
   read_heads(c, keys);
+  if (c.architecture.encodes) c.pooling = pooling_of(keys);
   return c;
 }
 

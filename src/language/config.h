@@ -1,4 +1,4 @@
-// Config: the numbers of a decoder-only transformer, whatever file they come from, and the table of
+// Config: the numbers of a transformer, whatever file they come from, and the table of
 // architectures. Called by Model::open(). Must never know tensors.
 #pragma once
 
@@ -11,19 +11,23 @@
 namespace tuff::language {
 
 // Which elements of a head are rotated together: neighbours, or one of each half.
-enum class RopePairs : uint8_t { Neighbours, Halves };
-enum class Activation : uint8_t { Silu, Gelu };
+enum class RopePairs : uint8_t { None, Neighbours, Halves };
+enum class Activation : uint8_t { Silu, GeluTanh, Gelu };
 
 // What an architecture does that its files do not say. What they do say are tensors that are there
 // (biases, norms of heads, norms behind branches, joined projections) and numbers.
 struct Architecture {
-  const char* name;  // general.architecture
-  RopePairs pairs;
-  Activation activation;
-  bool scales_embedding;  // by the root of the width
+  const char* name = "";  // general.architecture
+  RopePairs pairs = RopePairs::None;  // None: positions are learned
+  Activation activation = Activation::Silu;
+  bool scales_embedding = false;  // by the root of the width
   // Every so many layers one sees all positions, the others a window; 0: as the file says, all.
-  int64_t window_period;
-  double window_rope_base;  // of layers with a window, if no file says it; 0: as the others
+  int64_t window_period = 0;
+  double window_rope_base = 0;  // of layers with a window, if no file says it; 0: as the others
+  bool normalizes_experts = true;  // the weights of those that are chosen sum up to 1
+  bool layer_norms = false;        // norms take the mean off, and have biases
+  bool gated = true;               // feed-forward branches are
+  bool encodes = false;            // tokens see all others; norms stand behind sums
 };
 
 struct RopeScaling {
@@ -48,6 +52,11 @@ struct Config {
   int64_t window = 0;  // 0: every layer sees everything
   double score_cap = 0, logit_cap = 0;  // 0: none
   double score_scale = 0;
+  // Of layers with a router; 0: none.
+  int64_t experts = 0, experts_used = 0, expert_hidden = 0, shared_hidden = 0;
+  bool normalizes_experts = true;
+  // How an encoder's tokens become one vector.
+  enum class Pooling : uint8_t { Mean, First } pooling = Pooling::Mean;
 
   bool has_window(int64_t layer) const {
     const int64_t period = architecture.window_period;
@@ -57,6 +66,8 @@ struct Config {
 
 // Unsupported names those that are known.
 const Architecture& architecture_of(const std::string& name);
+// InvalidArgument for more experts than there are.
+void require_experts(const Config& config);
 // InvalidArgument for numbers of heads, and of their elements, that do not fit each other.
 void require_heads(const Config& config);
 // Of a GGUF file's metadata (github.com/ggml-org/ggml, docs/gguf.md). InvalidArgument names a key

@@ -4,15 +4,25 @@
 
 #include <tuff/autograd.h>
 
+#include "language/feed_forward.h"
+
 namespace tuff::language {
 namespace {
 
 constexpr double kMasked = -1e30;
 
+// As it is where there is no norm.
+Tensor normed(const Config& c, const Norm& n, const Tensor& x) {
+  if (!n.weight.defined()) return x;
+  if (c.architecture.layer_norms)
+    return x.layernorm({x.size(-1)}, n.weight, n.bias, c.norm_epsilon);
+  return x.rms_norm({x.size(-1)}, n.weight, c.norm_epsilon);
+}
+
 // What the rows of a call share in all layers of one kind.
 struct Shared {
   Tensor cosines, sines;  // of the rows
-  Tensor visible;         // (sequences, rows of one, length)
+  Tensor visible;         // (sequences, rows of one, length); undefined: all of it
 };
 
 class Decoder {
@@ -26,8 +36,7 @@ class Decoder {
     if (c.window > 0)
       windowed_ = shared(own_base ? rope.window_cosines : rope.cosines,
                          own_base ? rope.window_sines : rope.sines, c.window);
-    x_ = Tensor::embedding(w.embedding, tokens);
-    if (c.architecture.scales_embedding) x_ = x_ * std::sqrt(double(c.width));
+    x_ = embedded(tokens);
   }
 
   Tensor run() {
@@ -42,25 +51,26 @@ class Decoder {
   Tensor layer(int64_t i, const Tensor& x) {
     const LayerWeights& l = w_.layers[size_t(i)];
     const Tensor y = attention(l, norm(x, l.attention_norm), i);
-    const Tensor mixed = x + after(y, l.after_attention_norm);
-    const Tensor z = hidden(l, norm(mixed, l.hidden_norm));
-    return mixed + after(z, l.after_hidden_norm);
+    const Tensor sum = norm(x + norm(y, l.after_attention_norm), l.attention_sum_norm);
+    const Tensor z = feed_forward(c_, l, norm(sum, l.hidden_norm));
+    return norm(sum + norm(z, l.after_hidden_norm), l.hidden_sum_norm);
   }
 
   Shared shared(const Tensor& cosines, const Tensor& sines, int64_t window) const {
+    Shared s;
+    if (cosines.defined()) s = {of_rows(cosines), of_rows(sines), {}};
+    if (c_.architecture.encodes) {
+      if (place_.present.defined())
+        s.visible = place_.present.reshape({1, 1, rows_}).expand({1, rows_, rows_});
+      return s;
+    }
     const int64_t n = place_.sequences;
     const Size each = rows_ / n;
-    const TensorOptions integers{DType::I32, device_};
-    const Tensor count = Tensor::arange(0, each, 1, integers);
-    // Where a row stands among those that it may see; in its text for its rotation.
-    const Tensor row = place_.pages ? place_.positions.reshape({n, each})
-                                    : count.reshape({1, each}).expand({n, each});
-    const auto of_rows = [&](const Tensor& table) {
-      if (place_.positions.defined()) return table.index_select(0, place_.positions);
-      return n == 1 ? table.narrow(0, 0, rows_) : table.index_select(0, row.reshape({rows_}));
-    };
-    const Tensor at = row.unsqueeze(-1), key = Tensor::arange(0, length_, 1, integers);
-    Shared s{of_rows(cosines), of_rows(sines), key <= at};
+    // Where a row stands among those that it may see.
+    const Tensor row = place_.pages ? place_.positions.reshape({n, each}) : counted();
+    const Tensor at = row.unsqueeze(-1);
+    const Tensor key = Tensor::arange(0, length_, 1, {DType::I32, device_});
+    s.visible = key <= at;
     if (window > 0) s.visible = s.visible & (key > at - window);
     if (place_.texts.defined()) {
       const Tensor text = place_.texts.reshape({n, each});
@@ -69,21 +79,39 @@ class Decoder {
     return s;
   }
 
-  Tensor norm(const Tensor& x, const Tensor& weight) const {
-    return x.rms_norm({x.size(-1)}, weight, c_.norm_epsilon);
+  // (sequences, rows of one)
+  Tensor counted() const {
+    const Size each = rows_ / place_.sequences;
+    return Tensor::arange(0, each, 1, {DType::I32, device_})
+        .reshape({1, each})
+        .expand({place_.sequences, each});
   }
-  Tensor after(const Tensor& y, const Tensor& weight) const {
-    return weight.defined() ? norm(y, weight) : y;
+
+  // Of a table by positions.
+  Tensor of_rows(const Tensor& table) const {
+    if (place_.positions.defined()) return table.index_select(0, place_.positions);
+    if (place_.sequences == 1) return table.narrow(0, 0, rows_);
+    return table.index_select(0, counted().reshape({rows_}));
   }
+
+  Tensor embedded(const Tensor& tokens) const {
+    Tensor x = Tensor::embedding(w_.embedding, tokens);
+    if (c_.architecture.scales_embedding) x = x * std::sqrt(double(c_.width));
+    if (w_.token_types.defined()) x = x + w_.token_types.select(0, 0);
+    if (w_.positions.defined()) x = x + of_rows(w_.positions);
+    return norm(x, w_.embedding_norm);
+  }
+
+  Tensor norm(const Tensor& x, const Norm& n) const { return normed(c_, n, x); }
 
   Tensor attention(const LayerWeights& l, const Tensor& x, int64_t layer) {
     const Shared& s = c_.has_window(layer) ? windowed_ : all_;
-    const auto heads = [&](const Projection& p, int64_t count, int64_t size, const Tensor& weight) {
-      const Tensor y = p(x).reshape({rows_, count, size});
-      return weight.defined() ? norm(y, weight) : y;
+    const auto heads = [&](const Projection& p, int64_t count, int64_t size, const Norm& n) {
+      return norm(p(x).reshape({rows_, count, size}), n);
     };
     const auto turned = [&](const Tensor& y) {
-      return rotate(y, s.cosines, s.sines, c_.architecture.pairs);
+      const RopePairs pairs = c_.architecture.pairs;
+      return pairs == RopePairs::None ? y : rotate(y, s.cosines, s.sines, pairs);
     };
     const Tensor q = turned(heads(l.queries, c_.heads, c_.key_size, l.query_norm));
     const Tensor k = turned(heads(l.keys, c_.kv_heads, c_.key_size, l.key_norm));
@@ -117,14 +145,16 @@ class Decoder {
     const Tensor by_key = q.reshape({sequences, each, c_.kv_heads, group, c_.key_size})
                               .permute({0, 2, 3, 1, 4})
                               .reshape({sequences, c_.kv_heads, together, c_.key_size});
-    visible = visible.unsqueeze(1)
-                  .expand({sequences, group, each, length_})
-                  .reshape({sequences, 1, together, length_});
+    if (visible.defined())
+      visible = visible.unsqueeze(1)
+                    .expand({sequences, group, each, length_})
+                    .reshape({sequences, 1, together, length_});
     Tensor y;
     if (c_.score_cap > 0) {
       Tensor scores = by_key.matmul(keys.transpose(2, 3)) * c_.score_scale;
       scores = (scores / c_.score_cap).tanh() * c_.score_cap;
-      y = Tensor::where(visible, scores, kMasked).softmax(-1).matmul(values);
+      if (visible.defined()) scores = Tensor::where(visible, scores, kMasked);
+      y = scores.softmax(-1).matmul(values);
     } else {
       y = Tensor::scaled_dot_product_attention(by_key, keys, values, visible, 0, false,
                                                c_.score_scale);
@@ -132,12 +162,6 @@ class Decoder {
     return y.reshape({sequences, c_.kv_heads, group, each, c_.value_size})
         .permute({0, 3, 1, 2, 4})
         .reshape({rows_, c_.heads * c_.value_size});
-  }
-
-  Tensor hidden(const LayerWeights& l, const Tensor& x) const {
-    const Tensor gate = l.gate(x);
-    const bool silu = c_.architecture.activation == Activation::Silu;
-    return l.down((silu ? gate.silu() : gate.gelu("tanh")) * l.up(x));
   }
 
   const Config& c_;
@@ -158,7 +182,7 @@ Tensor decode(const Config& c, const Weights& w, const RopeTables& rope, const T
 }
 
 Tensor last_norm(const Config& c, const Weights& w, const Tensor& x) {
-  return x.rms_norm({c.width}, w.output_norm, c.norm_epsilon);
+  return normed(c, w.output_norm, x);
 }
 
 Tensor logits(const Config& c, const Weights& w, const Tensor& x) {

@@ -1,4 +1,4 @@
-// The layers of a decoder-only transformer as a graph of tensors. Called by Model and Sequence.
+// The layers of a transformer as a graph of tensors. Called by Model and Sequence.
 // Must never know files, texts or who captures it.
 #pragma once
 
@@ -30,6 +30,7 @@ struct Place {
   std::vector<LayerPages>* pages = nullptr;
   Tensor texts = {};         // (rows), with positions in them; undefined: one of each sequence
   bool checkpoints = false;  // what is inside of layers is computed again for gradients
+  Tensor present = {};  // of an encoder's rows (rows): those that are no padding; undefined: all
 };
 
 // (rows) tokens -> (rows, width), before the last norm.

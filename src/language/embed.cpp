@@ -12,12 +12,12 @@ namespace {
 
 constexpr size_t kLeastRows = 16;
 
-// in: tokens (rows), of which those behind the text are padding that no token of it sees, and the
-// part that each has in the mean (rows).
+// in: tokens (rows), of which those behind the text are padding; the part that each has in the mean,
+// and 1 for those of the text (rows each).
 Tensor mean_of(const Config& config, const Weights& weights, const RopeTables& rope,
                const std::vector<Tensor>& in) {
   const int64_t rows = in[0].size(0);
-  const Tensor x = decode(config, weights, rope, in[0], {});
+  const Tensor x = decode(config, weights, rope, in[0], {.present = in[2] > 0});
   return in[1].reshape({1, rows}).matmul(last_norm(config, weights, x)).reshape({config.width});
 }
 
@@ -42,8 +42,12 @@ std::vector<float> embed(const Model& model, std::span<const int32_t> tokens) {
                                size_t(s.config.context));
   std::vector<int32_t> padded(tokens.begin(), tokens.end());
   padded.resize(rows);
-  std::vector<float> parts(rows);
-  std::fill_n(parts.begin(), tokens.size(), 1 / float(tokens.size()));
+  std::vector<float> parts(rows), present(rows);
+  std::fill_n(present.begin(), tokens.size(), 1.0f);
+  if (s.config.pooling == Config::Pooling::First)
+    parts[0] = 1;
+  else
+    std::fill_n(parts.begin(), tokens.size(), 1 / float(tokens.size()));
   const TensorOptions where{.device = s.weights.embedding.device()};
   const std::lock_guard lock(s.embeddings->mutex);
   std::unique_ptr<Jit>& graph = s.embeddings->by_rows[int64_t(rows)];
@@ -55,9 +59,8 @@ std::vector<float> embed(const Model& model, std::span<const int32_t> tokens) {
       return std::vector<Tensor>{mean_of(s.config, s.weights, rope, in)};
     });
   }
-  std::vector<float> out = (*graph)({Tensor::from(padded, {int64_t(rows)}, where),
-                                     Tensor::from(parts, {int64_t(rows)}, where)})[0]
-                               .to_vector<float>();
+  const auto row = [&](const auto& v) { return Tensor::from(v, {int64_t(rows)}, where); };
+  std::vector<float> out = (*graph)({row(padded), row(parts), row(present)})[0].to_vector<float>();
   normalize(out);
   return out;
 }

@@ -4,27 +4,35 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <numbers>
+#include <span>
 
 #include <fmt/ranges.h>
 
 #include "base/check.h"
 #include "base/json.h"
 #include "base/os.h"
+#include "base/parse_number.h"
 
 namespace tuff::language {
 namespace {
 
 // model_type of config.json, and the architecture of config.cpp that it is.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kModelTypes{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kModelTypes{{
     {"llama", "llama"},
     {"mistral", "llama"},
+    {"mixtral", "llama"},
     {"qwen2", "qwen2"},
     {"qwen3", "qwen3"},
+    {"qwen2_moe", "qwen2moe"},
+    {"qwen3_moe", "qwen3moe"},
     {"phi3", "phi3"},
     {"gemma", "gemma"},
     {"gemma2", "gemma2"},
     {"gemma3_text", "gemma3"},
+    {"gpt2", "gpt2"},
+    {"bert", "bert"},
 }};
 
 class Fields {
@@ -162,11 +170,50 @@ std::vector<float> llama3_divisors(const Fields& rope, const Config& c) {
   return out;
 }
 
-Config config_from(const Json& json) {
+// What GPT-2 and BERT call otherwise than those after them.
+Json with_usual_names(Json json) {
+  constexpr std::pair<const char*, const char*> kNames[] = {
+      {"n_layer", "num_hidden_layers"},   {"n_embd", "hidden_size"},
+      {"n_head", "num_attention_heads"},  {"n_positions", "max_position_embeddings"},
+      {"n_inner", "intermediate_size"},   {"layer_norm_epsilon", "rms_norm_eps"},
+      {"layer_norm_eps", "rms_norm_eps"}, {"activation_function", "hidden_act"},
+      {"num_experts", "num_local_experts"}};
+  if (!json.is_object()) return json;
+  for (const auto& [from, to] : kNames)
+    if (json.contains(from) && !json.contains(to)) json[to] = json[from];
+  const bool gpt2 = json.value("model_type", Json()) == "gpt2";
+  if (gpt2 && json.value("intermediate_size", Json()).is_null() &&
+      json.value("hidden_size", Json()).is_number_integer())
+    json["intermediate_size"] = 4 * json["hidden_size"].get<double>();
+  return json;
+}
+
+void require_activation(const Fields& fields, const Config& c) {
+  const std::string name = fields.text("hidden_act");
+  const bool tanh = name == "gelu_new" || name == "gelu_pytorch_tanh";
+  if (!c.architecture.gated && !name.empty() &&
+      !(c.architecture.activation == Activation::GeluTanh ? tanh : name == "gelu"))
+    fail<Unsupported>("config.json: {} with the activation '{}' is not run", c.architecture.name,
+                      name);
+}
+
+void read_experts(Config& c, const Fields& fields) {
+  c.experts = fields.count("num_local_experts", 0);
+  if (c.experts == 0) return;
+  c.experts_used = fields.count("num_experts_per_tok");
+  c.expert_hidden = fields.count("moe_intermediate_size", c.hidden);
+  c.shared_hidden = fields.count("shared_expert_intermediate_size", c.hidden);
+  c.normalizes_experts = fields.flag("norm_topk_prob", c.architecture.normalizes_experts);
+  require_experts(c);
+}
+
+Config config_from(const Json& as_written) {
+  const Json json = with_usual_names(as_written);
   const Fields fields(json, "config.json");
   Config c;
   c.architecture = architecture_of(std::string(architecture_name(fields)));
-  c.architecture.pairs = RopePairs::Halves;
+  const bool rotates = c.architecture.pairs != RopePairs::None;
+  if (rotates) c.architecture.pairs = RopePairs::Halves;
   c.layers = fields.count("num_hidden_layers");
   c.width = fields.count("hidden_size");
   c.hidden = fields.count("intermediate_size");
@@ -175,7 +222,7 @@ Config config_from(const Json& json) {
   c.vocabulary = fields.count("vocab_size");
   c.context = fields.count("max_position_embeddings");
   c.key_size = c.value_size = fields.count("head_dim", c.width / std::max<int64_t>(c.heads, 1));
-  c.rotated = 2 * int64_t(double(c.key_size) * fields.number("partial_rotary_factor", 1) / 2);
+  c.rotated = !rotates ? 0 : 2 * int64_t(double(c.key_size) * fields.number("partial_rotary_factor", 1) / 2);
   c.norm_epsilon = fields.number("rms_norm_eps", 1e-6);
   c.score_cap = fields.number("attn_logit_softcapping", 0);
   c.logit_cap = fields.number("final_logit_softcapping", 0);
@@ -188,6 +235,8 @@ Config config_from(const Json& json) {
   c.window_rope_base = window_rope_base(json, c);
   c.scaling = scaling_of(rope, fields, c.context);
   require_windows(json, c);
+  require_activation(fields, c);
+  read_experts(c, fields);
   require_heads(c);
   const size_t pairs = size_t(c.rotated / 2);
   const std::string kind = rope.text("rope_type");
@@ -223,16 +272,127 @@ constexpr Rename kNames[] = {
     {".mlp.up_proj.", ".ffn_up."},
     {".mlp.gate_up_proj.", ".ffn_up."},
     {".mlp.down_proj.", ".ffn_down."},
+    {".mlp.gate.", ".ffn_gate_inp."},
+    {".mlp.experts.", ".experts."},
+    {".mlp.shared_expert_gate.", ".ffn_gate_inp_shexp."},
+    {".mlp.shared_expert.gate_proj.", ".ffn_gate_shexp."},
+    {".mlp.shared_expert.up_proj.", ".ffn_up_shexp."},
+    {".mlp.shared_expert.down_proj.", ".ffn_down_shexp."},
+    {".block_sparse_moe.gate.", ".ffn_gate_inp."},
+    {".block_sparse_moe.experts.", ".experts."},
 };
 
-std::string renamed(std::string name, bool has_post_norms) {
-  const auto replace = [&](std::string_view from, std::string_view to) {
-    if (const size_t at = name.find(from); at != std::string::npos)
-      name.replace(at, from.size(), to);
-  };
-  for (const Rename& r : kNames) replace(r.from, r.to);
-  replace(".post_attention_layernorm.", has_post_norms ? ".post_attention_norm." : ".ffn_norm.");
+constexpr Rename kGpt2Names[] = {
+    {"transformer.", ""},
+    {"wte.", "token_embd."},
+    {"wpe.", "position_embd."},
+    {"ln_f.", "output_norm."},
+    {"lm_head.", "output."},
+    {"h.", "blk."},
+    {".ln_1.", ".attn_norm."},
+    {".attn.c_attn.", ".attn_qkv."},
+    {".attn.c_proj.", ".attn_output."},
+    {".ln_2.", ".ffn_norm."},
+    {".mlp.c_fc.", ".ffn_up."},
+    {".mlp.c_proj.", ".ffn_down."},
+};
+constexpr Rename kBertNames[] = {
+    {"bert.", ""},
+    {"embeddings.word_embeddings.", "token_embd."},
+    {"embeddings.position_embeddings.", "position_embd."},
+    {"embeddings.token_type_embeddings.", "token_types."},
+    {"embeddings.LayerNorm.", "token_embd_norm."},
+    {"encoder.layer.", "blk."},
+    {".attention.self.query.", ".attn_q."},
+    {".attention.self.key.", ".attn_k."},
+    {".attention.self.value.", ".attn_v."},
+    {".attention.output.dense.", ".attn_output."},
+    {".attention.output.LayerNorm.", ".attn_output_norm."},
+    {".intermediate.dense.", ".ffn_up."},
+    {".output.dense.", ".ffn_down."},
+    {".output.LayerNorm.", ".layer_output_norm."},
+};
+
+// Masks that older files hold, and heads for other tasks.
+bool is_of_no_use(std::string_view name, std::string_view architecture) {
+  if (architecture == "gpt2")
+    return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
+  if (architecture != "bert") return false;
+  if (name.starts_with("bert.")) name.remove_prefix(5);
+  return name.starts_with("pooler.") || name.starts_with("cls.") ||
+         name == "embeddings.position_ids";
+}
+
+void rename(std::string& name, std::span<const Rename> names) {
+  for (const Rename& r : names)
+    if (const size_t at = name.find(r.from); at != std::string::npos)
+      name.replace(at, r.from.size(), r.to);
+}
+
+std::string renamed(std::string name, std::string_view architecture, bool has_post_norms) {
+  if (architecture == "gpt2") {
+    rename(name, kGpt2Names);
+  } else if (architecture == "bert") {
+    rename(name, kBertNames);
+  } else {
+    rename(name, kNames);
+    const Rename behind_attention{".post_attention_layernorm.",
+                                  has_post_norms ? ".post_attention_norm." : ".ffn_norm."};
+    rename(name, {&behind_attention, 1});
+  }
   return name;
+}
+
+// Experts that files have one by one, by the name of all of them.
+class ExpertParts {
+ public:
+  // False for a tensor that is of no expert: "blk.0.experts.3.up_proj.weight".
+  bool take(const std::string& name, const Tensor& tensor) {
+    constexpr std::string_view kMark = ".experts.";
+    const size_t mark = name.find(kMark);
+    if (mark == std::string::npos) return false;
+    const size_t number = mark + kMark.size(), dot = name.find('.', number);
+    const std::string_view text = name;
+    const auto expert = parse_number<size_t>(text.substr(number, dot - number));
+    const std::string_view rest = dot == text.npos ? "" : text.substr(dot + 1);
+    const auto* kind = std::ranges::find(kKinds, rest, &Rename::from);
+    if (!expert || *expert >= kMost || kind == std::end(kKinds))
+      fail<Unsupported>("the tensor {} is none that tuff knows of experts", name);
+    auto& parts = all_[name.substr(0, mark + 1) + std::string(kind->to)];
+    if (parts.size() <= *expert) parts.resize(*expert + 1);
+    parts[*expert] = tensor;
+    return true;
+  }
+  // Copied side by side: a few of them are read at a time, by their numbers.
+  void add_to(TensorDict& out) {
+    for (auto& [name, parts] : all_) {
+      for (size_t i = 0; i < parts.size(); i++)
+        if (!parts[i].defined()) fail<InvalidArgument>("{} lacks expert {}", name, i);
+      Tensor together = Tensor::stack(parts, 0);
+      together.realize();
+      parts.clear();
+      out.set(name, together);
+    }
+  }
+
+ private:
+  static constexpr size_t kMost = 1 << 16;
+  static constexpr Rename kKinds[] = {
+      {"w1.weight", "ffn_gate_exps.weight"},      {"gate_proj.weight", "ffn_gate_exps.weight"},
+      {"w3.weight", "ffn_up_exps.weight"},        {"up_proj.weight", "ffn_up_exps.weight"},
+      {"w2.weight", "ffn_down_exps.weight"},      {"down_proj.weight", "ffn_down_exps.weight"},
+  };
+  std::map<std::string, std::vector<Tensor>> all_;
+};
+
+// As a GGUF file would hold the numbers of `name`.
+Tensor laid_out(const std::string& name, const Tensor& t, std::string_view architecture) {
+  if (architecture.starts_with("gemma") && name.ends_with("norm.weight"))
+    return t.to(DType::F32) + 1;
+  const bool conv1d = architecture == "gpt2" && name.starts_with("blk.") && t.dim() == 2;
+  if (conv1d) return t.transpose(0, 1);
+  if (name.ends_with("ffn_gate_inp_shexp.weight")) return t.reshape({t.numel()});
+  return t;
 }
 
 Json parsed(std::string_view text) {
@@ -245,6 +405,14 @@ Json parsed(std::string_view text) {
 
 Config hugging_face_config(std::string_view text) { return config_from(parsed(text)); }
 
+Config::Pooling hugging_face_pooling(std::string_view text) {
+  const Json json = parsed(text);
+  const Fields fields(json, "1_Pooling/config.json");
+  if (fields.flag("pooling_mode_cls_token", false)) return Config::Pooling::First;
+  if (fields.flag("pooling_mode_mean_tokens", true)) return Config::Pooling::Mean;
+  fail<Unsupported>("1_Pooling/config.json: neither the mean nor the first token is taken");
+}
+
 TensorDict hugging_face_tensors(const std::string& folder, const Config& c,
                                 const tuff::LoadOptions& options) {
   const std::filesystem::path at(folder);
@@ -253,13 +421,15 @@ TensorDict hugging_face_tensors(const std::string& folder, const Config& c,
   const TensorDict file =
       tuff::load((sharded ? index : at / "model.safetensors").string(), options);
   const bool post_norms = file.contains("model.layers.0.post_feedforward_layernorm.weight");
-  const bool adds_one = std::string_view(c.architecture.name).starts_with("gemma");
   TensorDict out;
+  ExpertParts experts;
   for (const std::string& name : file.names()) {
-    const std::string to = renamed(name, post_norms);
+    if (is_of_no_use(name, c.architecture.name)) continue;
+    const std::string to = renamed(name, c.architecture.name, post_norms);
     const Tensor t = file.at(name).detach();
-    out.set(to, adds_one && to.ends_with("norm.weight") ? t.to(DType::F32) + 1 : t);
+    if (!experts.take(to, t)) out.set(to, laid_out(to, t, c.architecture.name));
   }
+  experts.add_to(out);
   return out;
 }
 

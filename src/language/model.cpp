@@ -11,6 +11,8 @@
 namespace tuff::language {
 namespace {
 
+constexpr int64_t kUsualContext = 4096;
+
 Description description_of(const Config& c, const TensorDict& file) {
   Description d;
   d.name = c.name, d.architecture = c.architecture.name;
@@ -22,6 +24,11 @@ Description description_of(const Config& c, const TensorDict& file) {
     d.parameters += elements, d.weight_bytes += info.size_bytes;
   }
   return d;
+}
+
+std::string text_of(const std::string& path) {
+  const std::vector<uint8_t> bytes = os::read_file(path);
+  return {bytes.begin(), bytes.end()};
 }
 
 }  // namespace
@@ -36,6 +43,21 @@ void Model::State::require_tokens(std::span<const int32_t> tokens) const {
   for (const int32_t t : tokens)
     if (t < 0 || t >= config.vocabulary)
       fail<InvalidArgument>("token {} is none of the vocabulary's {}", t, config.vocabulary);
+}
+
+void Model::State::require_writer() const {
+  if (config.architecture.encodes)
+    fail<InvalidArgument>("a model of the architecture {} writes no texts: embed() takes it",
+                          config.architecture.name);
+}
+
+int64_t Model::State::context(int64_t wanted) const {
+  require_writer();
+  if (wanted == 0) return std::min(config.context, kUsualContext);
+  if (wanted < 1 || wanted > config.context)
+    fail<InvalidArgument>("a context of {} tokens: the model was trained for 1 to {}", wanted,
+                          config.context);
+  return wanted;
 }
 
 Model Model::open(const std::string& path, const LoadOptions& options) {
@@ -55,8 +77,9 @@ std::shared_ptr<const Model::State> Model::State::read(const std::string& path,
   std::optional<Tokenizer> tokenizer;
   Config config;
   if (std::filesystem::is_directory(path)) {
-    const std::vector<uint8_t> text = os::read_file(path + "/config.json");
-    config = hugging_face_config({reinterpret_cast<const char*>(text.data()), text.size()});
+    config = hugging_face_config(text_of(path + "/config.json"));
+    if (const std::string pooling = path + "/1_Pooling/config.json"; os::exists(pooling))
+      config.pooling = hugging_face_pooling(text_of(pooling));
     file = hugging_face_tensors(path, config, how);
     tokenizer = Tokenizer::open(path);
   } else {
@@ -97,6 +120,7 @@ Tensor Model::operator()(const Tensor& tokens, const ReadOptions& options) const
   if (options.texts.defined() != options.positions.defined())
     fail<InvalidArgument>("texts and positions are given together");
   const State& s = *state_;
+  s.require_writer();
   const int64_t count = tokens.size(-1), sequences = axes == 1 ? 1 : int64_t(tokens.size(0));
   const RopeTables rope = rope_tables(s.config, count, s.rope_factors(count), tokens.device());
   const auto rows = [&](const Tensor& t) { return t.defined() ? t.flatten() : t; };

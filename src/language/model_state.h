@@ -29,6 +29,10 @@ struct Model::State {
   std::unique_ptr<EmbeddingGraphs> embeddings = std::make_unique<EmbeddingGraphs>();
   // InvalidArgument for a token that is not in the vocabulary.
   void require_tokens(std::span<const int32_t> tokens) const;
+  void require_writer() const;  // InvalidArgument for an encoder
+  // Of what reads and writes. 0: as usual. InvalidArgument for one below 1 or beyond what the model
+  // was trained for, and for an encoder.
+  int64_t context(int64_t wanted) const;
   // Frequencies are divided by these, in a text of so many positions.
   const std::vector<float>& rope_factors(int64_t positions) const;
 };

@@ -8,27 +8,11 @@
 namespace tuff::language {
 namespace {
 
-constexpr int64_t kUsualContext = 4096;
-
 int64_t pages_for(int64_t positions) {
   return (positions + kPagePositions - 1) / kPagePositions;
 }
 
 }  // namespace
-
-int64_t PagedReader::context_of(const Description& model, int64_t wanted) {
-  if (wanted == 0) return std::min(model.context, kUsualContext);
-  if (wanted < 1 || wanted > model.context)
-    fail<InvalidArgument>("a context of {} tokens: the model was trained for 1 to {}", wanted,
-                          model.context);
-  return wanted;
-}
-
-void PagedReader::require_tokens(std::span<const int32_t> tokens, const Description& model) {
-  for (const int32_t t : tokens)
-    if (t < 0 || t >= model.vocabulary)
-      fail<InvalidArgument>("token {} is none of the vocabulary's {}", t, model.vocabulary);
-}
 
 PagedReader::PagedReader(const Config& config, const Weights& weights,
                          const std::vector<float>& rope_factors, int64_t context, int64_t pages,

@@ -26,10 +26,6 @@ class PagedReader {
   // Rows of a call for one sequence. Fewer graphs compile sooner, pieces that fit the prompt better
   // are read sooner.
   static constexpr std::array<int64_t, 3> kRows{1, 32, 256};
-  // InvalidArgument for a context below 1 or beyond what the model was trained for.
-  static int64_t context_of(const Description& model, int64_t wanted);
-  // InvalidArgument for a token that is not in the vocabulary.
-  static void require_tokens(std::span<const int32_t> tokens, const Description& model);
   PagedReader(const Config& config, const Weights& weights, const std::vector<float>& rope_factors,
               int64_t context, int64_t pages, DType cache_dtype);
   // So many rows read the next piece of that many tokens.

@@ -56,6 +56,7 @@ RopeTables rope_tables(const Config& c, int64_t positions, const std::vector<flo
   const double scale =
       c.scaling.attention_factor * (yarn ? 1 + 0.1 * std::log(c.scaling.factor) : 1);
   RopeTables t;
+  if (c.architecture.pairs == RopePairs::None) return t;
   std::tie(t.cosines, t.sines) =
       table(frequencies(c, c.rope_base, factors, true), positions, scale, device);
   if (const double base = c.window_rope_base; base > 0)

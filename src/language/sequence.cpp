@@ -31,7 +31,7 @@ struct Sequence::State {
 
 Sequence::State::State(Model m, const SequenceOptions& options)
     : model(std::move(m)),
-      context(PagedReader::context_of(model.description(), options.context)),
+      context(model.state_->context(options.context)),
       pages(size_t((context + kPagePositions - 1) / kPagePositions)),
       reader(model.state_->config, model.state_->weights, model.state_->rope_factors(context),
              context, int64_t(pages.size()), options.cache_dtype) {
@@ -45,7 +45,7 @@ Sequence::Sequence(Sequence&&) noexcept = default;
 
 void Sequence::State::append(std::span<const int32_t> tokens) {
   if (tokens.empty()) fail<InvalidArgument>("a sequence reads at least one token");
-  PagedReader::require_tokens(tokens, model.description());
+  model.state_->require_tokens(tokens);
   if (seen.size() + tokens.size() > size_t(context))
     fail<InvalidArgument>("{} tokens behind {} exceed the context of {}", tokens.size(),
                           seen.size(), context);

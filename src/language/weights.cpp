@@ -1,5 +1,7 @@
 #include "language/weights.h"
 
+#include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 
@@ -7,14 +9,16 @@
 #include <fmt/ranges.h>
 
 #include "base/check.h"
+#include "io/dequantize.h"
+#include "io/formats/gguf.h"
 
 namespace tuff::language {
 namespace {
 
 class Reader {
  public:
-  explicit Reader(const TensorDict& file) : file_(file) {
-    for (const TensorInfo& info : file.info()) shapes_.emplace(info.name, info.shape);
+  explicit Reader(const TensorDict& file) : file_(file), infos_(file.info()) {
+    for (const TensorInfo& info : infos_) shapes_.emplace(info.name, info.shape);
   }
 
   Tensor at(const std::string& name, const std::vector<int64_t>& shape) {
@@ -32,9 +36,23 @@ class Reader {
     used_.insert(name);
     return file_.at(name).detach().to(DType::F32);  // in the kernel that reads it
   }
+  ExpertMaps experts(const std::string& name, int64_t count, int64_t out, int64_t in) {
+    ExpertMaps maps{count, out, in, at(name, {count, out, in}), ""};
+    const Tensor blocks = io::packed_blocks(file_, name);
+    if (!blocks.defined()) return maps;
+    const auto found = std::ranges::find(infos_, name, &TensorInfo::name);
+    maps.all = blocks.detach().reshape({count, -1}), maps.type = found->type;
+    return maps;
+  }
   bool has(const std::string& name) const { return shapes_.contains(name); }
   Projection projection(const std::string& name, int64_t out, int64_t in) {
     return {at(name + ".weight", {out, in}), find(name + ".bias", {out})};
+  }
+  Norm norm(const std::string& name, int64_t size) {
+    return {at(name + ".weight", {size}), find(name + ".bias", {size})};
+  }
+  Norm find_norm(const std::string& name, int64_t size) {
+    return {find(name + ".weight", {size}), find(name + ".bias", {size})};
   }
   void require_all_used() const {
     for (const auto& [name, shape] : shapes_)
@@ -44,6 +62,7 @@ class Reader {
 
  private:
   const TensorDict& file_;
+  const std::vector<TensorInfo> infos_;
   std::map<std::string, std::vector<int64_t>> shapes_;
   std::set<std::string> used_;
 };
@@ -65,13 +84,30 @@ void read_attention(LayerWeights& l, Reader& from, const std::string& prefix, co
     l.values = from.projection(prefix + "attn_v", v, c.width);
   }
   l.output = from.projection(prefix + "attn_output", c.width, c.heads * c.value_size);
-  l.attention_norm = from.at(prefix + "attn_norm.weight", {c.width});
-  l.query_norm = from.find(prefix + "attn_q_norm.weight", {c.key_size});
-  l.key_norm = from.find(prefix + "attn_k_norm.weight", {c.key_size});
-  l.after_attention_norm = from.find(prefix + "post_attention_norm.weight", {c.width});
+  l.query_norm = from.find_norm(prefix + "attn_q_norm", c.key_size);
+  l.key_norm = from.find_norm(prefix + "attn_k_norm", c.key_size);
+  l.after_attention_norm = from.find_norm(prefix + "post_attention_norm", c.width);
+  if (c.architecture.encodes)
+    l.attention_sum_norm = from.norm(prefix + "attn_output_norm", c.width);
+  else
+    l.attention_norm = from.norm(prefix + "attn_norm", c.width);
 }
 
-void read_hidden(LayerWeights& l, Reader& from, const std::string& prefix, const Config& c) {
+void read_experts(Experts& e, Reader& from, const std::string& prefix, const Config& c) {
+  const int64_t n = c.experts, hidden = c.expert_hidden;
+  e.router = from.at(prefix + "ffn_gate_inp.weight", {n, c.width});
+  e.gate = from.experts(prefix + "ffn_gate_exps.weight", n, hidden, c.width);
+  e.up = from.experts(prefix + "ffn_up_exps.weight", n, hidden, c.width);
+  e.down = from.experts(prefix + "ffn_down_exps.weight", n, c.width, hidden);
+  if (!from.has(prefix + "ffn_gate_shexp.weight")) return;
+  e.shared_router =
+      from.at(prefix + "ffn_gate_inp_shexp.weight", {c.width}).reshape({1, c.width});
+  e.shared_gate = from.projection(prefix + "ffn_gate_shexp", c.shared_hidden, c.width);
+  e.shared_up = from.projection(prefix + "ffn_up_shexp", c.shared_hidden, c.width);
+  e.shared_down = from.projection(prefix + "ffn_down_shexp", c.width, c.shared_hidden);
+}
+
+void read_gated(LayerWeights& l, Reader& from, const std::string& prefix, const Config& c) {
   if (from.has(prefix + "ffn_gate.weight")) {
     l.gate = from.projection(prefix + "ffn_gate", c.hidden, c.width);
     l.up = from.projection(prefix + "ffn_up", c.hidden, c.width);
@@ -79,9 +115,39 @@ void read_hidden(LayerWeights& l, Reader& from, const std::string& prefix, const
     const Projection joined = from.projection(prefix + "ffn_up", 2 * c.hidden, c.width);
     l.gate = part(joined, 0, c.hidden), l.up = part(joined, c.hidden, c.hidden);
   }
-  l.down = from.projection(prefix + "ffn_down", c.width, c.hidden);
-  l.hidden_norm = from.at(prefix + "ffn_norm.weight", {c.width});
-  l.after_hidden_norm = from.find(prefix + "post_ffw_norm.weight", {c.width});
+}
+
+void read_hidden(LayerWeights& l, Reader& from, const std::string& prefix, const Config& c) {
+  if (c.experts > 0 && from.has(prefix + "ffn_gate_inp.weight")) {
+    read_experts(l.experts, from, prefix, c);
+  } else {
+    if (c.architecture.gated)
+      read_gated(l, from, prefix, c);
+    else
+      l.up = from.projection(prefix + "ffn_up", c.hidden, c.width);
+    l.down = from.projection(prefix + "ffn_down", c.width, c.hidden);
+  }
+  l.after_hidden_norm = from.find_norm(prefix + "post_ffw_norm", c.width);
+  if (c.architecture.encodes)
+    l.hidden_sum_norm = from.norm(prefix + "layer_output_norm", c.width);
+  else
+    l.hidden_norm = from.norm(prefix + "ffn_norm", c.width);
+}
+
+// Added to tokens' embeddings: of where they stand, and of which of two texts they are.
+void read_embeddings(Weights& w, Reader& from, const Config& c) {
+  constexpr int64_t kTokenTypes = 2;
+  w.embedding = from.at("token_embd.weight", {c.vocabulary, c.width});
+  if (c.architecture.pairs == RopePairs::None)
+    w.positions = from.at("position_embd.weight", {c.context, c.width});
+  if (c.architecture.encodes) {
+    w.token_types = from.find("token_types.weight", {kTokenTypes, c.width});
+    w.embedding_norm = from.norm("token_embd_norm", c.width);
+  } else {
+    w.output_norm = from.norm("output_norm", c.width);
+  }
+  w.output = from.has("output.weight") ? from.at("output.weight", {c.vocabulary, c.width})
+                                       : w.embedding;
 }
 
 }  // namespace
@@ -98,13 +164,23 @@ Tensor LowRank::operator()(const Tensor& x) const {
   return x.linear(down).linear(second) * scale;
 }
 
+Tensor ExpertMaps::one(const Tensor& expert) const {
+  const Tensor picked = all.index_select(0, expert);
+  if (type.empty()) return picked.squeeze(0);
+  const int64_t bytes = io::gguf_block(type)->size_bytes;
+  return io::dequantize(type, picked.reshape({-1, bytes})).reshape({out, in});
+}
+
+Tensor ExpertMaps::every() const {
+  if (type.empty()) return all;
+  const int64_t bytes = io::gguf_block(type)->size_bytes;
+  return io::dequantize(type, all.reshape({-1, bytes})).reshape({count, out, in});
+}
+
 Weights weights_of(const TensorDict& file, const Config& c) {
   Reader from(file);
   Weights w;
-  w.embedding = from.at("token_embd.weight", {c.vocabulary, c.width});
-  w.output_norm = from.at("output_norm.weight", {c.width});
-  w.output = from.has("output.weight") ? from.at("output.weight", {c.vocabulary, c.width})
-                                       : w.embedding;
+  read_embeddings(w, from, c);
   w.rope_factors = from.find("rope_freqs.weight", {c.rotated / 2});
   if (!w.rope_factors.defined())
     w.rope_factors = from.find("rope_factors_short.weight", {c.rotated / 2});

@@ -1,7 +1,8 @@
-// Weights: the tensors of a decoder-only transformer by what they are for, as lazy tensors over the
+// Weights: the tensors of a transformer by what they are for, as lazy tensors over the
 // blocks of the file. Called by Model::open(). Must never know how they are computed with.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include <tuff/io.h>
@@ -28,16 +29,45 @@ struct Projection {
   }
 };
 
-// What is undefined is not there.
+// A norm's; a bias that is undefined is none.
+struct Norm {
+  Tensor weight, bias;
+};
+
+// Linear maps (out, in) of all experts of a layer.
+struct ExpertMaps {
+  int64_t count = 0, out = 0, in = 0;
+  // Packed blocks of `type`, U8 (experts, bytes of one): one can be picked before it is decoded. Or
+  // numbers (experts, out, in), where `type` is empty.
+  Tensor all;
+  std::string type;
+  Tensor one(const Tensor& expert) const;  // (out, in), of integers (1)
+  Tensor every() const;                    // (experts, out, in)
+};
+
+// Of a layer in which a router chooses a few experts for each token. The shared one computes for
+// all; where it is undefined there is none.
+struct Experts {
+  Tensor router;         // (experts, width)
+  ExpertMaps gate, up, down;
+  Tensor shared_router;  // (1, width)
+  Projection shared_gate, shared_up, shared_down;
+};
+
+// What is undefined is not there. Norms stand before a branch, behind it, and behind the sum of
+// both.
 struct LayerWeights {
-  Tensor attention_norm, query_norm, key_norm, after_attention_norm;
+  Norm attention_norm, query_norm, key_norm, after_attention_norm, attention_sum_norm;
   Projection queries, keys, values, output;
-  Tensor hidden_norm, after_hidden_norm;
+  Norm hidden_norm, after_hidden_norm, hidden_sum_norm;
   Projection gate, up, down;
+  Experts experts;
 };
 
 struct Weights {
-  Tensor embedding, output_norm, output;   // output: the embedding where the file has none
+  Tensor embedding, output;  // output: the embedding where the file has none
+  Tensor positions, token_types;
+  Norm embedding_norm, output_norm;
   Tensor rope_factors, rope_factors_long;  // what frequencies are divided by
   std::vector<LayerWeights> layers;
 };

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`tuff chat` and `tuff perplexity` from outside, with small random models.
+"""`tuff chat`, `tuff perplexity` and `tuff quantize` from outside, with small random models.
 
 Usage: language_test.py TUFF
 """
@@ -115,6 +115,21 @@ class Language(unittest.TestCase):
         self.assertEqual(p["tokens"] % 7, 0)
         plain = self.tuff(0, "perplexity", MODEL, "--text", text, "--context", 16, "--pieces", 2, "--device", "CPU")
         self.assertRegex(plain.stdout, r"^perplexity [0-9.]+ \+- [0-9.]+, of 14 tokens\n$")
+
+    def test_quantize(self):
+        done = self.tuff(0, "quantize", MODEL, "small.gguf", "--type", "q8_0", "--device", "CPU")
+        self.assertRegex(done.stdout, r"^small.gguf: 0.0 MiB of weights, from 0.0; tensors: .*\d+ Q8_0\n$")
+        plain, small = (self.answer(m, "--raw", "--prompt", "abc", "--tokens", 2) for m in (MODEL, "small.gguf"))
+        self.assertEqual(len(small["tokens"]), len(plain["tokens"]))
+        again = ["quantize", MODEL, "small.gguf", "--type", "q4_0", "--device", "CPU"]
+        self.assertIn("small.gguf is there already", self.tuff(1, *again).stderr)
+        before = (self.folder / "small.gguf").read_bytes()
+        self.env["TUFF_WRITE_FAULT"] = "file:small.gguf,write:1,full:5000"
+        self.assertIn("No space left", self.tuff(1, *again, "--force").stderr)
+        self.assertEqual((self.folder / "small.gguf").read_bytes(), before)
+        del self.env["TUFF_WRITE_FAULT"]
+        self.tuff(0, *again, "--force")
+        self.assertLess((self.folder / "small.gguf").stat().st_size, len(before))
 
     def test_errors_name_the_value(self):
         def error(code, *arguments):

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
@@ -72,7 +73,8 @@ TEST_P(Architectures, HalvesInTheCacheAreNear) {
 
 INSTANTIATE_TEST_SUITE_P(, Architectures,
                          testing::Values("llama", "llama3", "llama_linear", "llama_yarn", "qwen2",
-                                         "qwen3", "phi3", "gemma", "gemma2", "gemma3"),
+                                         "qwen3", "phi3", "gemma", "gemma2", "gemma3", "mixtral",
+                                         "qwen2moe", "qwen3moe", "gpt2"),
                          [](const auto& info) { return std::string(info.param); });
 
 // The factors of short texts; those of long ones are taken where the context is longer than the
@@ -111,8 +113,35 @@ TEST_P(Folders, HaveTheLogitsOfTheGgufFile) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, Folders,
-                         testing::Values("llama3", "phi3", "phi3_longrope", "gemma3"),
+                         testing::Values("llama3", "phi3", "phi3_longrope", "gemma3", "mixtral",
+                                         "qwen2moe", "gpt2"),
                          [](const auto& info) { return std::string(info.param); });
+
+// Encoders have no logits: the mean of their tokens, or the first.
+class Encoders : public testing::TestWithParam<const char*> {};
+
+TEST_P(Encoders, Embedding) {
+  const std::string path = TUFF_SOURCE_DIR "/tests/data/language/" + std::string(GetParam());
+  const std::string name = std::filesystem::path(path).stem().string();
+  const std::vector<float> got = embed(Model::open(path), fixture_tokens()),
+                           want = fixture_embedding(name);
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < want.size(); i++) ASSERT_NEAR(got[i], want[i], 1e-5) << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(, Encoders,
+                         testing::Values("bert_mean.gguf", "bert_first.gguf", "bert_first"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           return std::string(name.ends_with(".gguf") ? "gguf_" : "folder_") +
+                                  name.substr(0, name.find('.'));
+                         });
+
+TEST(Encoder, WritesNoTexts) {
+  const Model model = fixture_model("bert_mean");
+  EXPECT_THROW(Sequence{model}, InvalidArgument);
+  EXPECT_THROW(model(Tensor::from(std::vector<int32_t>{1}, {1})), InvalidArgument);
+}
 
 TEST(Folder, NamesWhatItLacks) {
   const auto error = [](const char* json) -> std::string {
@@ -127,7 +156,8 @@ TEST(Folder, NamesWhatItLacks) {
   EXPECT_EQ(error("[]"), "config.json is no JSON object");
   EXPECT_EQ(error(R"({"model_type": "mamba"})"),
             "config.json: model_type 'mamba' is none of those that tuff runs: llama, mistral, "
-            "qwen2, qwen3, phi3, gemma, gemma2, gemma3_text");
+            "mixtral, qwen2, qwen3, qwen2_moe, qwen3_moe, phi3, gemma, gemma2, gemma3_text, "
+            "gpt2, bert");
   EXPECT_EQ(error(R"({"model_type": "llama"})"), "config.json lacks num_hidden_layers");
   EXPECT_EQ(error(R"({"model_type": "llama", "num_hidden_layers": "2"})"),
             "config.json: num_hidden_layers is \"2\", no number");
@@ -170,7 +200,7 @@ TEST(Config, NamesWhatItDoesNotKnow) {
   EXPECT_EQ(error({}), "the file lacks general.architecture: no language model");
   EXPECT_EQ(error({{"general.architecture", text("mamba")}}),
             "the model's architecture 'mamba' is none of those that tuff runs: llama, qwen2, "
-            "qwen3, phi3, gemma, gemma2, gemma3");
+            "qwen3, qwen2moe, qwen3moe, phi3, gemma, gemma2, gemma3, gpt2, bert");
   Metadata m{{"general.architecture", text("llama")}};
   EXPECT_EQ(error(m), "the file lacks llama.block_count");
   m.push_back({"llama.block_count", text("two")});
@@ -183,7 +213,10 @@ TEST(Config, NamesWhatItDoesNotKnow) {
   m.push_back({"llama.attention.head_count_kv", number(3)});
   EXPECT_EQ(error(m), "3 heads of keys do not divide 4 heads");
   m.back() = {"llama.expert_count", number(8)};
-  EXPECT_EQ(error(m), "llama: mixtures of experts (8) are not run yet");
+  EXPECT_EQ(error(m), "the file lacks llama.expert_used_count");
+  m.push_back({"llama.expert_used_count", number(9)});
+  EXPECT_EQ(error(m), "9 of 8 experts, of 32 elements");
+  m.pop_back();
   m.back() = {"llama.rope.scaling.type", text("su")};
   EXPECT_EQ(error(m), "rope.scaling.type 'su' is none of none, linear, yarn, longrope");
 }

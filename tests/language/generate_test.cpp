@@ -39,18 +39,6 @@ TEST(Sequence, APieceAtTheEndOfTheContextIsPadded) {
   EXPECT_THAT(pieces.tokens(), ElementsAreArray(tokens));
 }
 
-TEST(Embed, RefusesWhatItCannotRead) {
-  const Model model = fixture_model("llama");
-  const std::vector<int32_t> unknown{3, 48}, many(65, 1), all(64, 1);
-  EXPECT_EQ(error_of([&] { embed(model, {}); }), "a text of no token has no embedding");
-  EXPECT_EQ(error_of([&] { embed(model, unknown); }), "token 48 is none of the vocabulary's 48");
-  EXPECT_EQ(error_of([&] { embed(model, many); }),
-            "65 tokens exceed the context of 64 that the model was trained for");
-  double squares = 0;
-  for (const float x : embed(model, all)) squares += double(x) * double(x);
-  EXPECT_NEAR(squares, 1, 1e-6);
-}
-
 TEST(Sequence, ReadsLogitsOfEachToken) {
   const Model model = fixture_model("llama");
   std::vector<int32_t> tokens;
@@ -63,6 +51,18 @@ TEST(Sequence, ReadsLogitsOfEachToken) {
     for (const float want : copy(single.read({&tokens[t], 1}))) ASSERT_NEAR(got[at++], want, 1e-4);
   }
   EXPECT_THAT(each.tokens(), ElementsAreArray(tokens));
+}
+
+TEST(Embed, RefusesWhatItCannotRead) {
+  const Model model = fixture_model("llama");
+  const std::vector<int32_t> unknown{3, 48}, many(65, 1), all(64, 1);
+  EXPECT_EQ(error_of([&] { embed(model, {}); }), "a text of no token has no embedding");
+  EXPECT_EQ(error_of([&] { embed(model, unknown); }), "token 48 is none of the vocabulary's 48");
+  EXPECT_EQ(error_of([&] { embed(model, many); }),
+            "65 tokens exceed the context of 64 that the model was trained for");
+  double squares = 0;
+  for (const float x : embed(model, all)) squares += double(x) * double(x);
+  EXPECT_NEAR(squares, 1, 1e-6);
 }
 
 class Generate : public testing::Test {

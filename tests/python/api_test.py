@@ -72,6 +72,8 @@ REASONS = {
     "Adapter.options": "rank, alpha and targets",
     "GenerateOptions": "keyword arguments of generate() and of Batch.add()",
     "BatchOptions": "keyword arguments of Batch",
+    "QuantizeOptions": "keyword arguments of quantize()",
+    "packed_blocks": "of the rooms behind the API",
     "PerplexityOptions": "keyword arguments of perplexity()",
     "SaveOptions": "keyword arguments of save() and onnx.export()",
     "save": "of ONNX models: onnx.export()",

@@ -108,6 +108,17 @@ class Language(unittest.TestCase):
         self.assertAlmostEqual((a * a).sum().item(), 1, places=5)
         self.assertGreater((a * b).sum().item(), 0.5)
 
+    def test_quantize(self):
+        with tempfile.TemporaryDirectory() as folder:
+            to = pathlib.Path(folder) / "small.gguf"
+            done = tuff.language.quantize(MODEL, to, "q8_0", device="CPU")
+            self.assertGreater(done.bytes_before, done.bytes)
+            self.assertGreater(done.tensors["Q8_0"], 8)
+            with self.assertRaisesRegex(tuff.InvalidArgument, "is there already"):
+                tuff.language.quantize(MODEL, to, "q8_0", device="CPU")
+            again = tuff.language.quantize(source=MODEL, to=to, type="f32", device="CPU", overwrite=True)
+            self.assertGreater(again.bytes, done.bytes)
+
     def test_perplexity(self):
         p = tuff.language.perplexity(self.model, list(range(40)), context=16)
         self.assertEqual(p.tokens, 14)

@@ -37,6 +37,8 @@ constexpr GgufType kGgufTypes[] = {
     {28, DType::F64, {"F64", 1, 8}},         {29, DType::Void, {"IQ1_M", 256, 56}},
     {30, DType::BF16, {"BF16", 1, 2}},       {34, DType::Void, {"TQ1_0", 256, 54}},
     {35, DType::Void, {"TQ2_0", 256, 66}},   {39, DType::Void, {"MXFP4", 32, 17}},
+    {40, DType::Void, {"NVFP4", 64, 36}},    {41, DType::Void, {"Q1_0", 128, 18}},
+    {42, DType::Void, {"Q2_0", 64, 18}},
 };
 
 // Ids that ggml has taken back: Q4_2, Q4_3, and layouts for single processors.
@@ -84,6 +86,7 @@ class Reader {
     place();
     return std::move(index_);
   }
+  const std::vector<GgufItem>& items() const { return items_; }
 
  private:
   uint64_t count(uint64_t least_bytes, const char* what) {
@@ -149,7 +152,9 @@ class Reader {
     std::string key = name("a key");
     if (!names_.insert("k" + key).second)
       fail_at(source_, at, "the key '{}' stands there twice", shown(key));
+    const uint64_t begin = r_.offset();
     MetadataValue v = value(type(), 0);
+    items_.push_back({key, begin, r_.offset() - begin});
     if (key == "general.alignment") set_alignment(at, v);
     index_.metadata.emplace_back(std::move(key), std::move(v));
   }
@@ -220,6 +225,7 @@ class Reader {
   const ByteSource& source_;
   ByteReader r_;
   FileIndex index_;
+  std::vector<GgufItem> items_;
   std::unordered_set<std::string> names_;
   uint64_t alignment_ = kDefaultAlignment, values_ = 0;
 };
@@ -231,6 +237,19 @@ bool is_gguf(const ByteSource& source) {
 }
 
 FileIndex read_gguf(const ByteSource& source) { return Reader(source).read(); }
+
+std::vector<GgufItem> gguf_items(const ByteSource& source) {
+  Reader reader(source);
+  reader.read();
+  return reader.items();
+}
+
+uint32_t gguf_type_id(std::string_view name) {
+  const auto* row =
+      std::ranges::find(kGgufTypes, name, [](const GgufType& t) { return t.block.name; });
+  TUFF_CHECK(row != std::end(kGgufTypes), "no type {}", name);
+  return row->id;
+}
 
 const BlockType* gguf_block(std::string_view name) {
   const auto* row =

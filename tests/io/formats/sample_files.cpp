@@ -92,10 +92,12 @@ Bytes sample_npz(bool deflate, bool zip64) {
                   deflate, zip64);
 }
 
-Bytes gguf_file(const std::vector<GgufTensor>& tensors, uint32_t version) {
+namespace {
+
+Bytes gguf_file(const std::vector<GgufTensor>& tensors, uint32_t version, uint64_t items,
+                const BytesBuilder& metadata) {
   BytesBuilder b;
-  b.text("GGUF").add(version).add(uint64_t(tensors.size())).add(kMetadataItems);
-  gguf_metadata(b);
+  b.text("GGUF").add(version).add(uint64_t(tensors.size())).add(items).append(metadata.bytes);
   uint64_t at = 0;
   for (const GgufTensor& t : tensors) {
     b.sized_text(t.name).add(uint32_t(t.extents.size()));
@@ -105,6 +107,24 @@ Bytes gguf_file(const std::vector<GgufTensor>& tensors, uint32_t version) {
   }
   for (const GgufTensor& t : tensors) b.align(32).append(t.data);
   return b.bytes;
+}
+
+}  // namespace
+
+Bytes gguf_file(const std::vector<GgufTensor>& tensors, uint32_t version) {
+  BytesBuilder metadata;
+  gguf_metadata(metadata);
+  return gguf_file(tensors, version, kMetadataItems, metadata);
+}
+
+Bytes gguf_split(const std::vector<GgufTensor>& own, uint16_t number, uint16_t count,
+                 int32_t tensors) {
+  BytesBuilder metadata;
+  if (number == 0) gguf_metadata(metadata);
+  metadata.sized_text("split.no").add(2u).add(number);
+  metadata.sized_text("split.count").add(2u).add(count);
+  metadata.sized_text("split.tensors.count").add(5u).add(tensors);
+  return gguf_file(own, 3, 3 + (number == 0 ? kMetadataItems : 0), metadata);
 }
 
 Bytes sample_gguf() {

@@ -53,6 +53,9 @@ struct GgufTensor {
   Bytes data;
 };
 Bytes gguf_file(const std::vector<GgufTensor>& tensors, uint32_t version = 3);
+// One of `count` files of a model of `tensors` tensors.
+Bytes gguf_split(const std::vector<GgufTensor>& own, uint16_t number, uint16_t count,
+                 int32_t tensors);
 Bytes sample_gguf();
 // A checkpoint: the pickle, and storages "0", "1" ...
 Bytes pytorch_file(const Bytes& pickle, const std::vector<Bytes>& storages);

@@ -1,0 +1,13 @@
+// The feed-forward branch of a layer: gated or not, or the experts that a router chooses. Called by
+// the decoder. Must never know attention.
+#pragma once
+
+#include "language/config.h"
+#include "language/weights.h"
+
+namespace tuff::language {
+
+// (rows, width) -> (rows, width).
+Tensor feed_forward(const Config& config, const LayerWeights& layer, const Tensor& x);
+
+}  // namespace tuff::language
