@@ -84,7 +84,8 @@ class Decoder {
       return norm(p(x).reshape({rows_, count, size}), n);
     };
     const auto turned = [&](const Tensor& y) {
-      return c_.architecture.pairs == RopePairs::None ? y : rotate(y, s.cosines, s.sines, c_.architecture.pairs);
+      const RopePairs pairs = c_.architecture.pairs;
+      return pairs == RopePairs::None ? y : rotate(y, s.cosines, s.sines, pairs);
     };
     const Tensor q = turned(heads(l.queries, c_.heads, c_.key_size, l.query_norm));
     const Tensor k = turned(heads(l.keys, c_.kv_heads, c_.key_size, l.key_norm));
