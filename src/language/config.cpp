@@ -113,8 +113,8 @@ void read_heads(Config& c, const Keys& keys) {
   if (wide) c.score_scale = 1 / std::sqrt(double(c.width) / double(c.heads));
 }
 
-// Of branches that all tokens take, and of experts. A model all of whose layers have experts need not
-// say the former.
+// Of branches that all tokens take, and of experts. A model all of whose layers have experts need
+// not say the former.
 void read_hidden_sizes(Config& c, const Keys& keys) {
   c.experts = keys.count("expert_count", 0);
   c.hidden = c.experts > 0 ? keys.count("feed_forward_length", 0)

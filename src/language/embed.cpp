@@ -12,8 +12,8 @@ namespace {
 
 constexpr size_t kLeastRows = 16;
 
-// in: tokens (rows), of which those behind the text are padding; the part that each has in the mean,
-// and 1 for those of the text (rows each).
+// in: tokens (rows), of which those behind the text are padding; the part that each has in the
+// mean, and 1 for those of the text (rows each).
 Tensor mean_of(const Config& config, const Weights& weights, const RopeTables& rope,
                const std::vector<Tensor>& in) {
   const int64_t rows = in[0].size(0);

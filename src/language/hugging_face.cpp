@@ -222,7 +222,8 @@ Config config_from(const Json& as_written) {
   c.vocabulary = fields.count("vocab_size");
   c.context = fields.count("max_position_embeddings");
   c.key_size = c.value_size = fields.count("head_dim", c.width / std::max<int64_t>(c.heads, 1));
-  c.rotated = !rotates ? 0 : 2 * int64_t(double(c.key_size) * fields.number("partial_rotary_factor", 1) / 2);
+  const double rotated = rotates ? fields.number("partial_rotary_factor", 1) : 0;
+  c.rotated = 2 * int64_t(double(c.key_size) * rotated / 2);
   c.norm_epsilon = fields.number("rms_norm_eps", 1e-6);
   c.score_cap = fields.number("attn_logit_softcapping", 0);
   c.logit_cap = fields.number("final_logit_softcapping", 0);

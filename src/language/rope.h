@@ -8,8 +8,8 @@
 
 namespace tuff::language {
 
-// (positions, rotated / 2) each, in F32; of layers with a window where those have another base. Undefined
-// where nothing is rotated.
+// (positions, rotated / 2) each, in F32; of layers with a window where those have another base.
+// Undefined where nothing is rotated.
 struct RopeTables {
   Tensor cosines, sines, window_cosines, window_sines;
 };

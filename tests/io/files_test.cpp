@@ -245,8 +245,8 @@ TEST(Gguf, ModelsInSeveralFiles) {
     return error_text<IoError>([&] { load(path, {.device = "CPU"}); });
   };
   const std::string first = part("m-00001-of-00002.gguf", 0);
-  EXPECT_THAT(error(first), HasSubstr("in 2 files, of which " + folder.path("m-00002-of-00002.gguf") +
-                                      " is missing"));
+  EXPECT_THAT(error(first), HasSubstr("in 2 files, of which " +
+                                      folder.path("m-00002-of-00002.gguf") + " is missing"));
   const std::string second = part("m-00002-of-00002.gguf", 1);
   const TensorDict d = load(first, {.device = "CPU"});
   EXPECT_THAT(d.names(), ElementsAre("a", "b"));

@@ -97,7 +97,8 @@ TEST_F(Quantize, RefusesByName) {
   TensorDict other;
   other.set("x", Tensor::full({32}, 1, {.device = "CPU"}));
   save(at("x.safetensors"), other);
-  EXPECT_THAT(error_of(at("x.safetensors"), at("x"), "q8_0"), HasSubstr("of the format safetensors"));
+  EXPECT_THAT(error_of(at("x.safetensors"), at("x"), "q8_0"),
+              HasSubstr("of the format safetensors"));
   EXPECT_FALSE(std::filesystem::exists(at("x")));
 }
 
