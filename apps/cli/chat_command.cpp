@@ -18,7 +18,7 @@
 namespace tuff::cli {
 namespace {
 
-struct Options {
+struct ConversationOptions {
   std::string model, lora, prompt, system, device;
   bool raw = false, json = false;
   int64_t tokens = -1, context = 0;
@@ -49,7 +49,7 @@ std::string shown(std::string_view text) {
 
 class Conversation {
  public:
-  explicit Conversation(const Options& o)
+  explicit Conversation(const ConversationOptions& o)
       : o_(o),
         device_(engine::canonical_device(o.device)),
         model_(opened(o, device_)),
@@ -77,7 +77,7 @@ class Conversation {
   }
 
  private:
-  static language::Model opened(const Options& o, const std::string& device) {
+  static language::Model opened(const ConversationOptions& o, const std::string& device) {
     const language::Model model = language::Model::open(o.model, {.device = device});
     return o.lora.empty() ? model : model.with_adapter(language::Adapter::open(o.lora, model));
   }
@@ -144,7 +144,7 @@ class Conversation {
                 {"kernels_compiled", engine::counters().kernels_compiled.load()}});
   }
 
-  const Options& o_;
+  const ConversationOptions& o_;
   std::string device_;
   language::Model model_;
   language::Sequence sequence_;
@@ -172,7 +172,7 @@ void converse(Conversation& conversation) {
   }
 }
 
-int chat(const Options& o) {
+int chat(const ConversationOptions& o) {
   os::catch_interrupts();
   Conversation conversation(o);
   if (o.prompt.empty()) {
@@ -201,7 +201,7 @@ void add_sampling(CLI::App& c, language::Sampling& s) {
 
 void add_chat_command(CLI::App& app, Action& chosen) {
   CLI::App* c = app.add_subcommand("chat", "A conversation with a language model");
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ConversationOptions>();
   c->add_option("model", o->model, "A GGUF file, or a folder of Hugging Face's")
       ->required()
       ->type_name("MODEL");

@@ -18,7 +18,7 @@
 namespace tuff::cli {
 namespace {
 
-struct Options {
+struct ServeCommandOptions {
   std::string model, device, key_file, template_file;
   serve::ServerOptions server;
   int64_t max_body = 4, queue = 64, time_limit = 600, shutdown_time = 10;
@@ -48,7 +48,7 @@ std::string name_of(const std::string& model) {
   return last.extension() == ".gguf" ? last.stem().string() : last.string();
 }
 
-serve::ServerOptions server_options(const Options& o) {
+serve::ServerOptions server_options(const ServeCommandOptions& o) {
   serve::ServerOptions s = o.server;
   if (s.name.empty()) s.name = name_of(o.model);
   if (!o.template_file.empty()) s.chat_template = os::read_text(o.template_file);
@@ -64,7 +64,7 @@ serve::ServerOptions server_options(const Options& o) {
   return s;
 }
 
-void tell(const Options& o, const serve::ServerOptions& s, const std::string& device, int port) {
+void tell(const ServeCommandOptions& o, const serve::ServerOptions& s, const std::string& device, int port) {
   const bool ipv6 = s.http.host.find(':') != std::string::npos;
   const std::string url = fmt::format("http://{}{}{}:{}", ipv6 ? "[" : "", s.http.host,
                                       ipv6 ? "]" : "", port);
@@ -82,7 +82,7 @@ void tell(const Options& o, const serve::ServerOptions& s, const std::string& de
   std::fflush(stdout);
 }
 
-int serve_model(const Options& o) {
+int serve_model(const ServeCommandOptions& o) {
   os::catch_interrupts();
   const std::string device = engine::canonical_device(o.device);
   const serve::ServerOptions s = server_options(o);
@@ -93,7 +93,7 @@ int serve_model(const Options& o) {
   return kExitOk;
 }
 
-void add_limits(CLI::App& c, Options& o) {
+void add_limits(CLI::App& c, ServeCommandOptions& o) {
   language::BatchOptions& batch = o.server.model.batch;
   add_setting(c, "--context", batch.context, "Tokens of a prompt and its answer; 0: the model's, "
               "at most 4096", "N", CLI::NonNegativeNumber);
@@ -118,7 +118,7 @@ void add_limits(CLI::App& c, Options& o) {
 void add_serve_command(CLI::App& app, Action& chosen) {
   CLI::App* c = app.add_subcommand(
       "serve", "A language model behind OpenAI's API, and a page to chat with it");
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ServeCommandOptions>();
   c->add_option("model", o->model, "A GGUF file, or a folder of Hugging Face's")
       ->required()
       ->type_name("MODEL");
