@@ -3,7 +3,6 @@
 #include <iostream>
 #include <memory>
 
-#include <tuff/adapter.h>
 #include <tuff/chat_template.h>
 #include <tuff/language.h>
 
@@ -11,6 +10,7 @@
 #include "base/json.h"
 #include "base/os.h"
 #include "cli/command.h"
+#include "cli/language_model.h"
 #include "cli/terminal.h"
 #include "engine/device.h"
 #include "engine/stats.h"
@@ -19,7 +19,8 @@ namespace tuff::cli {
 namespace {
 
 struct ConversationOptions {
-  std::string model, lora, prompt, system, device;
+  ModelChoice model;
+  std::string prompt, system, device;
   bool raw = false, json = false;
   int64_t tokens = -1, context = 0;
   language::Sampling sampling;
@@ -52,7 +53,7 @@ class Conversation {
   explicit Conversation(const ConversationOptions& o)
       : o_(o),
         device_(engine::canonical_device(o.device)),
-        model_(opened(o, device_)),
+        model_(open_model(o.model, device_)),
         sequence_(model_, {.context = o.context}) {
     if (!o.raw) template_.emplace(template_text());
     reset();
@@ -77,14 +78,10 @@ class Conversation {
   }
 
  private:
-  static language::Model opened(const ConversationOptions& o, const std::string& device) {
-    const language::Model model = language::Model::open(o.model, {.device = device});
-    return o.lora.empty() ? model : model.with_adapter(language::Adapter::open(o.lora, model));
-  }
   std::string template_text() const {
     const std::string& text = model_.tokenizer().chat_template();
     if (text.empty())
-      fail<InvalidArgument>("{} has no chat template: --raw continues a text", o_.model);
+      fail<InvalidArgument>("{} has no chat template: --raw continues a text", o_.model.path);
     return text;
   }
   void say(const char* role, const std::string& text) {
@@ -133,7 +130,7 @@ class Conversation {
   void print(const language::Answer& a) const {
     print_json({{"event", "answer"},
                 {"device", device_},
-                {"model", o_.model},
+                {"model", o_.model.path},
                 {"text", a.text},
                 {"tokens", a.tokens},
                 {"finish", finish_name(a.finish)},
@@ -202,11 +199,7 @@ void add_sampling(CLI::App& c, language::Sampling& s) {
 void add_chat_command(CLI::App& app, Action& chosen) {
   CLI::App* c = app.add_subcommand("chat", "A conversation with a language model");
   auto o = std::make_shared<ConversationOptions>();
-  c->add_option("model", o->model, "A GGUF file, or a folder of Hugging Face's")
-      ->required()
-      ->type_name("MODEL");
-  c->add_option("--lora", o->lora, "An adapter, as `tuff finetune` and PEFT write them")
-      ->type_name("DIR");
+  add_model_choice(*c, o->model);
   c->add_option("--prompt", o->prompt, "One question; without it they are read line by line")
       ->type_name("TEXT");
   CLI::Option* system =

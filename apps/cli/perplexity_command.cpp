@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/os.h"
 #include "cli/command.h"
+#include "cli/language_model.h"
 #include "cli/terminal.h"
 #include "engine/device.h"
 
@@ -14,7 +15,8 @@ namespace tuff::cli {
 namespace {
 
 struct PerplexityOptions {
-  std::string model, text, device;
+  ModelChoice model;
+  std::string text, device;
   int64_t context = 512, pieces = 0;
   bool json = false;
 };
@@ -22,7 +24,7 @@ struct PerplexityOptions {
 int perplexity(const PerplexityOptions& o) {
   os::catch_interrupts();
   const std::string device = engine::canonical_device(o.device);
-  const language::Model model = language::Model::open(o.model, {.device = device});
+  const language::Model model = open_model(o.model, device);
   const std::vector<uint8_t> text = os::read_file(o.text);
   std::vector<int32_t> tokens =
       model.tokenizer().encode({reinterpret_cast<const char*>(text.data()), text.size()});
@@ -38,7 +40,7 @@ int perplexity(const PerplexityOptions& o) {
       language::perplexity(model, tokens, {.context = o.context, .on_piece = progress});
   bar.reset();
   if (o.json) {
-    print_json({{"event", "perplexity"}, {"device", device}, {"model", o.model}, {"text", o.text},
+    print_json({{"event", "perplexity"}, {"device", device}, {"model", o.model.path}, {"text", o.text},
                 {"perplexity", p.value}, {"error", p.error}, {"tokens", p.tokens},
                 {"context", o.context}, {"interrupted", os::interrupted()}});
   } else {
@@ -53,9 +55,7 @@ void add_perplexity_command(CLI::App& app, Action& chosen) {
   CLI::App* c =
       app.add_subcommand("perplexity", "How surprised a language model is by a text");
   auto o = std::make_shared<PerplexityOptions>();
-  c->add_option("model", o->model, "A GGUF file, or a folder of Hugging Face's")
-      ->required()
-      ->type_name("MODEL");
+  add_model_choice(*c, o->model);
   c->add_option("--text", o->text, "A file of text")->required()->type_name("FILE");
   add_setting(*c, "--context", o->context,
               "Tokens of a piece; the second half of each is predicted", "N",

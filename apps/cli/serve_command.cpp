@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/os.h"
 #include "cli/command.h"
+#include "cli/language_model.h"
 #include "cli/terminal.h"
 #include "engine/device.h"
 #include "serve/server.h"
@@ -19,7 +20,8 @@ namespace tuff::cli {
 namespace {
 
 struct ServeCommandOptions {
-  std::string model, device, key_file, template_file;
+  ModelChoice model;
+  std::string device, key_file, template_file;
   serve::ServerOptions server;
   int64_t max_body = 4, queue = 64, time_limit = 600, shutdown_time = 10;
   bool json = false;
@@ -50,7 +52,7 @@ std::string name_of(const std::string& model) {
 
 serve::ServerOptions server_options(const ServeCommandOptions& o) {
   serve::ServerOptions s = o.server;
-  if (s.name.empty()) s.name = name_of(o.model);
+  if (s.name.empty()) s.name = name_of(o.model.path);
   if (!o.template_file.empty()) s.chat_template = os::read_text(o.template_file);
   if (!o.key_file.empty()) {
     for (std::string& key : keys_of_file(o.key_file)) s.keys.push_back(std::move(key));
@@ -86,7 +88,7 @@ int serve_model(const ServeCommandOptions& o) {
   os::catch_interrupts();
   const std::string device = engine::canonical_device(o.device);
   const serve::ServerOptions s = server_options(o);
-  serve::Server server(language::Model::open(o.model, {.device = device}), s);
+  serve::Server server(open_model(o.model, device), s);
   tell(o, s, device, server.port());
   while (!os::interrupted()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   server.shut_down(std::chrono::seconds(o.shutdown_time));
@@ -119,9 +121,7 @@ void add_serve_command(CLI::App& app, Action& chosen) {
   CLI::App* c = app.add_subcommand(
       "serve", "A language model behind OpenAI's API, and a page to chat with it");
   auto o = std::make_shared<ServeCommandOptions>();
-  c->add_option("model", o->model, "A GGUF file, or a folder of Hugging Face's")
-      ->required()
-      ->type_name("MODEL");
+  add_model_choice(*c, o->model);
   add_setting(*c, "--host", o->server.http.host,
               "Address to listen on; 0.0.0.0: all of this machine, for the network", "ADDRESS");
   add_setting(*c, "--port", o->server.http.port, "0: any that is free", "N",

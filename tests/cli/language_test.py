@@ -66,6 +66,10 @@ class Language(unittest.TestCase):
         plain, trained = (self.answer(MODEL, *more, "--raw", "--prompt", "abcd", "--tokens", 4)["text"]
                           for more in ([], ["--lora", "adapter"]))
         self.assertNotEqual(plain, trained)
+        plain, trained = (json.loads(self.tuff(0, "perplexity", MODEL, "--text", text, "--context", 16, "--device", "CPU",
+                                               "--json", *more).stdout)["perplexity"]
+                          for more in ([], ["--lora", "adapter"]))
+        self.assertLess(trained, plain)
         resumed = self.tuff(0, *common, "--steps", 33, "--resume", "state.safetensors").stdout
         self.assertEqual(sum('"event":"step"' in line for line in resumed.splitlines()), 3)
 
