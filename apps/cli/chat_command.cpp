@@ -189,6 +189,9 @@ void add_sampling(CLI::App& c, language::Sampling& s) {
               "F", between(0, 1));
   add_setting(c, "--min-p", s.min_p, "Of tokens with this part of the likeliest's probability", "F",
               between(0, 1));
+  add_setting(c, "--typical-p", s.typical_p,
+              "Of tokens that surprise as is to be expected, with this probability together", "F",
+              between(0.01, 1));
   add_setting(c, "--repeat-penalty", s.repeat_penalty,
               "What logits of tokens that occur are divided by", "F", between(0.01, 100));
   add_setting(c, "--seed", s.seed, "Of sampling", "N");

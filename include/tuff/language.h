@@ -112,12 +112,15 @@ class Sequence {
 };
 
 /// How the next token is drawn. Logits are changed in this order: penalties, bias, temperature,
-/// then top-k, min-p and top-p cut off what is unlikely. Temperature 0 takes the most likely one.
+/// then top-k, min-p, typical-p and top-p cut off what is unlikely. Temperature 0 takes the most likely one.
 struct Sampling {
   double temperature = 0.8;
   int64_t top_k = 40;       ///< 0: all
   double top_p = 0.95;      ///< 1: all
   double min_p = 0.05;      ///< of the most likely one's probability; 0: all
+  /// Tokens that surprise about as much as is to be expected, which have this probability together
+  /// (locally typical sampling; Meister et al., 2023); 1: all.
+  double typical_p = 1;
   double repeat_penalty = 1;     ///< what logits of tokens that occur are divided by
   double presence_penalty = 0;   ///< taken off, once, for a token that occurs
   double frequency_penalty = 0;  ///< taken off for each time that it does
@@ -140,8 +143,10 @@ class Sampler {
     int32_t token;
     double logit;
   };
+  static bool before(const Candidate& a, const Candidate& b);
   void penalize(std::span<const int32_t> seen);
   void cut();
+  void keep_typical();
   Sampling options_;
   uint64_t drawn_ = 0;
   std::vector<Candidate> candidates_;

@@ -149,13 +149,14 @@ void bind_sampling(py::module_& m) {
   const Sampling usual;
   py::class_<Sampling>(m, "Sampling", "How the next token is drawn.")
       .def(py::init([](double temperature, int64_t top_k, double top_p, double min_p,
-                       double repeat_penalty, double presence_penalty, double frequency_penalty,
+                       double typical_p, double repeat_penalty, double presence_penalty, double frequency_penalty,
                        int64_t penalty_tokens, const std::map<int32_t, double>& bias,
                        uint64_t seed) {
              return Sampling{.temperature = temperature,
                              .top_k = top_k,
                              .top_p = top_p,
                              .min_p = min_p,
+                             .typical_p = typical_p,
                              .repeat_penalty = repeat_penalty,
                              .presence_penalty = presence_penalty,
                              .frequency_penalty = frequency_penalty,
@@ -165,6 +166,7 @@ void bind_sampling(py::module_& m) {
            }),
            arg("temperature") = usual.temperature, arg("top_k") = usual.top_k,
            arg("top_p") = usual.top_p, arg("min_p") = usual.min_p,
+           arg("typical_p") = usual.typical_p,
            arg("repeat_penalty") = usual.repeat_penalty,
            arg("presence_penalty") = usual.presence_penalty,
            arg("frequency_penalty") = usual.frequency_penalty,
@@ -175,6 +177,8 @@ void bind_sampling(py::module_& m) {
       .def_readonly("temperature", &Sampling::temperature)
       .def_readonly("top_k", &Sampling::top_k)
       .def_readonly("top_p", &Sampling::top_p)
+      .def_readonly("typical_p", &Sampling::typical_p,
+                    "Of the tokens that surprise about as much as is to be expected; 1: all.")
       .def_readonly("min_p", &Sampling::min_p, "Of the most likely one's probability.")
       .def_readonly("repeat_penalty", &Sampling::repeat_penalty)
       .def_readonly("presence_penalty", &Sampling::presence_penalty)

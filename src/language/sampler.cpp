@@ -28,6 +28,8 @@ Sampler::Sampler(const Sampling& options) : options_(options) {
   require(o.top_k >= 0, "top_k", o.top_k, "a number from 0 on");
   require(o.top_p > 0 && o.top_p <= 1, "top_p", o.top_p, "a number above 0, at most 1");
   require(o.min_p >= 0 && o.min_p <= 1, "min_p", o.min_p, "a number from 0 to 1");
+  require(o.typical_p > 0 && o.typical_p <= 1, "typical_p", o.typical_p,
+          "a number above 0, at most 1");
   require(o.repeat_penalty > 0, "repeat_penalty", o.repeat_penalty, "a number above 0");
   require(o.penalty_tokens >= -1, "penalty_tokens", o.penalty_tokens, "a number from -1 on");
   require(std::isfinite(o.presence_penalty), "presence_penalty", o.presence_penalty, "a number");
@@ -52,11 +54,33 @@ void Sampler::penalize(std::span<const int32_t> seen) {
   }
 }
 
+bool Sampler::before(const Candidate& a, const Candidate& b) {
+  return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
+}
+
+void Sampler::keep_typical() {
+  const double top = candidates_[0].logit;
+  double sum = 0, weighted = 0;
+  for (const Candidate& c : candidates_) {
+    const double weight = std::exp(c.logit - top);
+    if (weight == 0) continue;  // its logit may be -infinity
+    sum += weight, weighted += weight * (c.logit - top);
+  }
+  // How much a token surprises beside the mean: the sum's logarithm is in both.
+  const auto unusual = [&](const Candidate& c) {
+    return std::abs(weighted / sum - (c.logit - top));
+  };
+  std::ranges::stable_sort(candidates_, {}, unusual);
+  double part = 0;
+  size_t kept = 0;
+  while (kept < candidates_.size() && part < options_.typical_p * sum)
+    part += std::exp(candidates_[kept++].logit - top);
+  candidates_.resize(std::max<size_t>(kept, 1));
+  std::ranges::sort(candidates_, before);
+}
+
 // Leaves the likely ones, the most likely one first.
 void Sampler::cut() {
-  const auto before = [](const Candidate& a, const Candidate& b) {
-    return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
-  };
   if (options_.top_k > 0 && size_t(options_.top_k) < candidates_.size()) {
     std::ranges::partial_sort(candidates_, candidates_.begin() + options_.top_k, before);
     candidates_.resize(size_t(options_.top_k));
@@ -67,6 +91,7 @@ void Sampler::cut() {
   const double least = top + std::log(options_.min_p);  // -infinity where all are left
   const auto unlikely = [&](const Candidate& c) { return c.logit < least; };
   candidates_.erase(std::ranges::find_if(candidates_, unlikely), candidates_.end());
+  if (options_.typical_p < 1) keep_typical();
   if (options_.top_p >= 1) return;
   double sum = 0, part = 0;
   for (const Candidate& c : candidates_) sum += std::exp(c.logit - top);

@@ -54,6 +54,7 @@ void read_sampling(Fields& f, Generation& g) {
   s.top_p = std::max(f.number("top_p", s.top_p, 0, 1), std::numeric_limits<double>::min());
   s.top_k = f.integer("top_k", s.top_k, 0, kMostToken);
   s.min_p = f.number("min_p", s.min_p, 0, 1);
+  s.typical_p = f.number("typical_p", s.typical_p, 0.01, 1);
   s.repeat_penalty = f.number("repeat_penalty", s.repeat_penalty, 0.01, 100);
   s.presence_penalty = f.number("presence_penalty", 0, -2, 2);
   s.frequency_penalty = f.number("frequency_penalty", 0, -2, 2);

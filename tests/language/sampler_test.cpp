@@ -60,6 +60,13 @@ TEST(Sampler, CutsWhatIsUnlikely) {
   EXPECT_THAT(drawn(o), ElementsAre(0)) << "one is always left";
   o = kPlain, o.min_p = 0.25;
   EXPECT_THAT(drawn(o), ElementsAre(0, 1, 2));
+  // The mean surprise is 1.14: token 1 has 1.20, token 0 0.69, token 2 1.90.
+  o = kPlain, o.typical_p = 0.2;
+  EXPECT_THAT(drawn(o), ElementsAre(1));
+  o = kPlain, o.typical_p = 0.7;
+  EXPECT_THAT(drawn(o), ElementsAre(0, 1));
+  o = kPlain, o.typical_p = 0.9;
+  EXPECT_THAT(drawn(o), ElementsAre(0, 1, 2));
   o = kPlain, o.temperature = 0;
   EXPECT_THAT(drawn(o), ElementsAre(0));
   o = kPlain, o.temperature = 1e-310;
@@ -98,6 +105,7 @@ TEST(Sampler, RefusesWhatMakesNoSense) {
   };
   EXPECT_EQ(error({.temperature = -1}), "temperature is -1: a number from 0 on was wanted");
   EXPECT_EQ(error({.top_p = 0}), "top_p is 0: a number above 0, at most 1 was wanted");
+  EXPECT_EQ(error({.typical_p = 0}), "typical_p is 0: a number above 0, at most 1 was wanted");
   EXPECT_EQ(error({.min_p = 2}), "min_p is 2: a number from 0 to 1 was wanted");
   EXPECT_EQ(error({.repeat_penalty = 0}), "repeat_penalty is 0: a number above 0 was wanted");
   EXPECT_EQ(error({.bias = {{4, 1.0}}}), "bias of token 4: there are 4");
