@@ -42,7 +42,7 @@ double median_of_replays(const TrainingReport& report, float StepRecord::* field
 class Sums {
  public:
   explicit Sums(TrainingTask& task) : parameters_(task.optimizer().parameters()) {
-    for (const Tensor& p : parameters_) sums_.push_back(zeros_like(p));
+    for (const Tensor& p : parameters_) sums_.push_back(zeros_like(p).realize());
     loss_ = Tensor::zeros({}, {DType::F32, parameters_[0].device()}).realize();
   }
   // Takes the gradients.
@@ -60,15 +60,15 @@ class Sums {
     for (size_t i = 0; i < sums_.size(); i++) {
       const Tensor g = parameters_[i].grad();
       parameters_[i].set_grad(g.defined() ? sums_[i] + g : sums_[i] * 1);
-      sums_[i].assign(sums_[i] * 0);
+      sums_[i].assign(zeros_like(sums_[i]));  // not by a product: of nan it would be nan for ever
     }
-    loss_.assign(loss_ * 0);
+    loss_.assign(zeros_like(loss_));
     return all;
   }
 
  private:
   static Tensor zeros_like(const Tensor& p) {
-    return Tensor::zeros(p.sizes(), {DType::F32, p.device()}).realize();
+    return Tensor::zeros(p.sizes(), {DType::F32, p.device()});
   }
   void realize() {
     std::vector<Tensor> all = sums_;

@@ -143,7 +143,11 @@ Adapter Adapter::open(const std::string& folder, const Model& model) {
   const Model::State& s = *model.state_;
   const std::string at = folder + "/adapter_config.json";
   LoraOptions options = options_from(adapter_config(at), at);
-  require_options(options, s.config);
+  try {
+    require_options(options, s.config);
+  } catch (const InvalidArgument& e) {
+    fail<InvalidArgument>("{}: {}", at, e.what());
+  }
   const std::string path = folder + "/adapter_model.safetensors";
   const TensorDict file = load(path, {.device = s.device});
   std::map<std::string, std::vector<int64_t>> shapes;
@@ -175,7 +179,7 @@ void Adapter::save(const std::string& folder, const std::string& base) const {
                      {"lora_alpha", options_.alpha}, {"target_modules", options_.targets},
                      {"lora_dropout", 0.0},          {"bias", "none"},
                      {"inference_mode", true}};
-  os::write_text(folder + "/adapter_config.json", json.dump(2) + "\n");
+  os::write_text(folder + "/adapter_config.json", json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 Model Model::with_adapter(const Adapter& adapter) const {

@@ -37,8 +37,14 @@ int64_t cache_pages(const BatchOptions& o, int64_t context) {
   if (o.cache_tokens != 0 && o.cache_tokens < context)
     fail<InvalidArgument>("a cache of {} tokens cannot hold one sequence of {}: give it more, or "
                           "a shorter context", o.cache_tokens, context);
-  const auto pages = [](int64_t tokens) { return (tokens + kPagePositions - 1) / kPagePositions; };
-  return o.cache_tokens != 0 ? pages(o.cache_tokens) : o.sequences * pages(context);
+  const auto pages = [](int64_t tokens) { return (tokens - 1) / kPagePositions + 1; };
+  const int64_t all = o.cache_tokens != 0 ? pages(o.cache_tokens) : o.sequences * pages(context);
+  // Kernels count positions of all pages, and of the one that nobody reads, in 32 bits.
+  constexpr int64_t kMost = INT32_MAX / kPagePositions - 1;
+  if (all > kMost)
+    fail<InvalidArgument>("a cache of {} tokens: at most {} are possible", all * kPagePositions,
+                          kMost * kPagePositions);
+  return all;
 }
 
 }  // namespace

@@ -119,6 +119,7 @@ Tensor Model::operator()(const Tensor& tokens, const ReadOptions& options) const
   }
   if (options.texts.defined() != options.positions.defined())
     fail<InvalidArgument>("texts and positions are given together");
+  if (axes == 2 && tokens.size(0) == 0) fail<ShapeError>("tokens of no text: (0, {})", int64_t(tokens.size(1)));
   const State& s = *state_;
   s.require_writer();
   const int64_t count = tokens.size(-1), sequences = axes == 1 ? 1 : int64_t(tokens.size(0));

@@ -66,6 +66,8 @@ TEST(Batch, RefusesWhatCannotBe) {
   EXPECT_EQ(error_of([&] { Batch(model, {.cache_tokens = 63}); }),
             "a cache of 63 tokens cannot hold one sequence of 64: give it more, or a shorter "
             "context");
+  EXPECT_EQ(error_of([&] { Batch(model, {.cache_tokens = int64_t(1) << 40}); }),
+            "a cache of 1099511627776 tokens: at most 2147483584 are possible");
   Batch batch(model, {.context = 8});
   EXPECT_EQ(error_of([&] { batch.add({}); }), "a prompt has at least one token");
   EXPECT_EQ(error_of([&] { batch.add(std::vector<int32_t>(9, 1)); }),
