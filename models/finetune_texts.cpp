@@ -4,17 +4,14 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-#include <tuff/chat_template.h>
-
 #include "base/check.h"
+#include "base/json.h"
 #include "base/os.h"
 #include "models/corpus.h"
+#include "text/chat_prompts.h"
 
 namespace tuff::models {
 namespace {
-
-using Json = nlohmann::json;
 
 void append_tokens(TrainingText& to, std::span<const int32_t> tokens, bool learned) {
   to.tokens.insert(to.tokens.end(), tokens.begin(), tokens.end());
@@ -24,17 +21,13 @@ void append_tokens(TrainingText& to, std::span<const int32_t> tokens, bool learn
 // Renders chats, turn by turn.
 class ChatReader {
  public:
-  explicit ChatReader(const Tokenizer& tokenizer)
-      : tokenizer_(tokenizer), template_(required_template(tokenizer)) {
-    if (tokenizer.bos()) options_.bos_token = tokenizer.token(*tokenizer.bos());
-    if (tokenizer.eos()) options_.eos_token = tokenizer.token(*tokenizer.eos());
-  }
+  explicit ChatReader(const Tokenizer& tokenizer) : chats_(tokenizer, required_template(tokenizer)) {}
 
   TrainingText read(const Json& line) {
     const Json messages = line.is_object() ? line.value("messages", Json()) : Json();
     if (!messages.is_array() || messages.empty())
       fail<InvalidArgument>("an object with a list \"messages\" was wanted");
-    options_.tools = line.contains("tools") ? line["tools"].dump() : "";
+    tools_ = line.value("tools", Json());
     const std::string whole = render(messages, false);
     TrainingText out;
     size_t done = 0;
@@ -58,14 +51,13 @@ class ChatReader {
   }
 
  private:
-  static ChatTemplate required_template(const Tokenizer& tokenizer) {
+  static const std::string& required_template(const Tokenizer& tokenizer) {
     if (tokenizer.chat_template().empty())
       fail<InvalidArgument>("the model has no chat template: give it texts");
-    return ChatTemplate(tokenizer.chat_template());
+    return tokenizer.chat_template();
   }
   std::string render(const Json& messages, bool begins_answer) {
-    options_.add_generation_prompt = begins_answer;
-    return template_.render(messages.dump(), options_);
+    return chats_.render(messages, tools_, {.add_generation_prompt = begins_answer});
   }
   static size_t end_of(const std::string& beginning, const std::string& whole) {
     if (!whole.starts_with(beginning))
@@ -75,19 +67,12 @@ class ChatReader {
   }
   void append(TrainingText& out, const std::string& whole, size_t begin, size_t end,
               bool learned) const {
-    const bool spells_bos = !options_.bos_token.empty() && whole.starts_with(options_.bos_token);
     const std::string_view text = std::string_view(whole).substr(begin, end - begin);
-    append_tokens(out, tokenizer_.encode(text, {.add_special = begin == 0 && !spells_bos}),
-                  learned);
-    // What encode() adds behind a text does not belong into the middle of one.
-    if (begin == 0 && !spells_bos && tokenizer_.eos() && !out.tokens.empty() &&
-        out.tokens.back() == *tokenizer_.eos() && !text.ends_with(options_.eos_token))
-      out.tokens.pop_back(), out.learned.pop_back();
+    append_tokens(out, begin == 0 ? chats_.encode_whole(text) : chats_.encode(text), learned);
   }
 
-  const Tokenizer& tokenizer_;
-  const ChatTemplate template_;
-  ChatOptions options_;
+  const text::ChatPrompts chats_;
+  Json tools_;
 };
 
 }  // namespace

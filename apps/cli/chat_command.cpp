@@ -3,7 +3,6 @@
 #include <iostream>
 #include <memory>
 
-#include <tuff/chat_template.h>
 #include <tuff/language.h>
 
 #include "base/check.h"
@@ -14,6 +13,7 @@
 #include "cli/terminal.h"
 #include "engine/device.h"
 #include "engine/stats.h"
+#include "text/chat_prompts.h"
 
 namespace tuff::cli {
 namespace {
@@ -55,7 +55,7 @@ class Conversation {
         device_(engine::canonical_device(o.device)),
         model_(open_model(o.model, device_)),
         sequence_(model_, {.context = o.context}) {
-    if (!o.raw) template_.emplace(template_text());
+    if (!o.raw) chats_.emplace(model_.tokenizer(), template_text());
     reset();
   }
 
@@ -87,16 +87,8 @@ class Conversation {
   void say(const char* role, const std::string& text) {
     messages_.push_back({{"role", role}, {"content", text}});
   }
-  std::string spelling(std::optional<int32_t> token) const {
-    return token ? model_.tokenizer().token(*token) : "";
-  }
   std::vector<int32_t> prompt() const {
-    const Tokenizer& t = model_.tokenizer();
-    const std::string bos = spelling(t.bos());
-    const std::string text = template_->render(
-        messages_.dump(), {.bos_token = bos, .eos_token = spelling(t.eos())});
-    // Most templates spell the token that begins a text.
-    return t.encode(text, {.add_special = bos.empty() || !text.starts_with(bos)});
+    return chats_->encode_whole(chats_->render(messages_, {}, {}));
   }
   // A long conversation forgets its oldest exchange, not what the system said.
   std::vector<int32_t> prompt_that_fits() {
@@ -145,7 +137,7 @@ class Conversation {
   std::string device_;
   language::Model model_;
   language::Sequence sequence_;
-  std::optional<ChatTemplate> template_;
+  std::optional<text::ChatPrompts> chats_;
   Json messages_;
 };
 

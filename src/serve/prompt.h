@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include <tuff/chat_template.h>
 #include <tuff/tokenizer.h>
 
 #include "serve/request.h"
+#include "text/chat_prompts.h"
 
 namespace tuff::serve {
 
@@ -24,14 +24,8 @@ class PromptMaker {
   std::vector<int32_t> text(const Input& input, const char* name) const;
 
  private:
-  std::string marked(const std::string& text) const;
-  Json marked(const Json& value) const;
-  std::vector<int32_t> encode_marked(std::string_view text) const;
-  std::string spelling(std::optional<int32_t> token) const;
-
   Tokenizer tokenizer_;
-  std::optional<ChatTemplate> template_;
-  std::vector<std::string> special_;  // as texts spell them, sorted
+  std::optional<text::ChatPrompts> chats_;
 };
 
 }  // namespace tuff::serve
