@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "text/unicode.h"
 
 namespace tuff::text {
 namespace {
@@ -10,7 +11,6 @@ namespace {
 // Around what users have written and what is to be plain text: characters that are none, so no
 // template looks for them.
 constexpr std::string_view kPlain = "\xef\xb7\x90", kPlainEnd = "\xef\xb7\x91";  // U+FDD0, U+FDD1
-constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
 void replace_all(std::string& text, std::string_view what, std::string_view by) {
   for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
@@ -66,8 +66,8 @@ ChatPrompts::ChatPrompts(Tokenizer tokenizer, std::string_view template_text)
 
 std::string ChatPrompts::marked(const std::string& text) const {
   std::string clean = text;
-  replace_all(clean, kPlain, kReplacement);
-  replace_all(clean, kPlainEnd, kReplacement);
+  replace_all(clean, kPlain, kReplacementText);
+  replace_all(clean, kPlainEnd, kReplacementText);
   const auto [tail, end] = unfinished(special_, clean);
   std::string out;
   for (size_t at = 0; at < clean.size();) {

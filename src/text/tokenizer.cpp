@@ -6,6 +6,7 @@
 #include "io/formats/gguf.h"
 #include "io/tensor_bytes.h"
 #include "text/pipeline.h"
+#include "text/unicode.h"
 
 namespace tuff {
 
@@ -16,7 +17,6 @@ namespace {
 
 constexpr size_t kMaxText = size_t{1} << 31;  // places are 32 bits wide
 constexpr uint64_t kMaxJson = uint64_t{1} << 30;
-constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
 std::string contents(const io::ByteSource& file) {
   if (file.size_bytes() > kMaxJson)
@@ -170,7 +170,7 @@ std::string TextStream::push(int32_t id) {
   while (!rest.empty()) {
     const auto [n, whole] = whole_character(rest);
     if (n == 0) break;
-    out += whole ? rest.substr(0, n) : kReplacement;
+    out += whole ? rest.substr(0, n) : text::kReplacementText;
     rest.remove_prefix(n);
   }
   rest_ = std::string(rest);
@@ -179,7 +179,7 @@ std::string TextStream::push(int32_t id) {
 
 std::string TextStream::finish() {
   std::string out;
-  if (!rest_.empty()) out = kReplacement;
+  if (!rest_.empty()) out = text::kReplacementText;
   rest_.clear();
   begun_ = false;
   return out;

@@ -10,8 +10,6 @@
 namespace tuff::text {
 namespace {
 
-constexpr uint32_t kReplacement = 0xfffd;
-
 utf8proc_category_t category(uint32_t code) { return utf8proc_category(utf8proc_int32_t(code)); }
 
 bool between(utf8proc_category_t c, utf8proc_category_t first, utf8proc_category_t last) {

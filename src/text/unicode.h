@@ -10,9 +10,12 @@
 
 namespace tuff::text {
 
+inline constexpr uint32_t kReplacement = 0xfffd;
+inline constexpr std::string_view kReplacementText = "\xef\xbf\xbd";
+
 enum class NormalForm { NFC, NFD, NFKC, NFKD };
 
-// The first character; a byte that begins none is a character of its own, of the code 0xfffd.
+// The first character; a byte that begins none is a character of its own, of the code kReplacement.
 Utf8Character next_character(std::string_view text);
 void append_character(std::string& to, uint32_t code);
 // Parts of a text that are no UTF-8 stay as they are.
