@@ -25,7 +25,9 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     seeds = ["C" + json.dumps(CHAT),
              "P" + json.dumps({"prompt": ["a", [1, 2]], "echo": True, "best_of": 1, "suffix": ""}),
-             "P" + json.dumps({"prompt": [1, 2], "logprobs": 5}),
+             "P" + json.dumps({"prompt": [1, 2], "logprobs": 5, "grammar": "root ::= [a-z]+"}),
+             "C" + json.dumps({"messages": CHAT["messages"], "response_format": {"type": "json_schema", "json_schema": {
+                 "name": "n", "strict": True, "schema": {"type": "object", "properties": {"a": {"type": "integer"}}}}}}),
              "E" + json.dumps({"input": "a", "encoding_format": "base64"}),
              "Ta <tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>",
              "T{\"name\": \"f\", \"parameters\": {}}"]

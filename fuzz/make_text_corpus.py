@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes the seeds of fuzz_text: make_text_corpus.py FOLDER, as FOLDER/text/seed-N.
 
-A 'J' before a tokenizer.json, a 'G' before a GGUF file of a tokenizer, a 'C' before a chat template: those of tests/data,
+A 'J' before a tokenizer.json, a 'G' before a GGUF file of a tokenizer, a 'C' before a chat template, an 'N' before a grammar in
+its notation, an 'S' before a JSON schema: those of tests/data,
 with vocabularies short enough for the fuzzer to reach what stands behind them.
 """
 import json
@@ -11,6 +12,12 @@ import sys
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "tests/data"
 TOKENS = 40
+GRAMMARS = ['root ::= (a | "x" [^y-z\\]é]{2,3})+ # text\na ::=\n  "\\u00e9" . b?\nb ::= "(" root ")" | ""']
+SCHEMAS = [{"type": ["object", "null"], "properties": {"a": {"$ref": "#/$defs/t"}, "b": {"enum": [1, "x"]}},
+            "required": ["a"], "additionalProperties": {"type": "number", "minimum": -3, "exclusiveMaximum": 12},
+            "$defs": {"t": {"type": "array", "items": {"anyOf": [{"$ref": "#"}, {"pattern": "^(a|\\d{2})+[^x]*$"}]},
+                            "minItems": 1, "maxItems": 4}}},
+           {"allOf": [{"prefixItems": [{"const": None}, {"format": "date-time"}]}, {"items": {"maxLength": 3}}]}]
 
 
 def short(tokenizer):
@@ -53,6 +60,7 @@ def main():
     seeds = ["J" + json.dumps(short(t["tokenizer"]), ensure_ascii=False) for t in tokenizers.values()]
     templates = json.loads((DATA / "chat_templates.json").read_text(encoding="utf-8"))
     seeds += ["C" + case["template"] for case in templates["cases"]]
+    seeds += ["N" + grammar for grammar in GRAMMARS] + ["S" + json.dumps(schema) for schema in SCHEMAS]
     seeds = [s.encode() for s in seeds]
     tokens = ["<unk>", "<s>", "a", "b", "ab", "▁the", "[MASK]", "##c", "Ġ", "<0x0A>"]
     for model, pre in (("gpt2", "llama-bpe"), ("gpt2", "gpt-2"), ("llama", "default"), ("bert", "default"),

@@ -1,7 +1,8 @@
 // libFuzzer's entry point of the room text: the first byte says what the others are. Whatever they
-// are, there is a tokenizer or a prompt, or one of tuff's errors.
+// are, there is a tokenizer, a prompt or a grammar, or one of tuff's errors.
 #include <tuff/chat_template.h>
 #include <tuff/error.h>
+#include <tuff/grammar.h>
 #include <tuff/tokenizer.h>
 
 #include "base/check.h"
@@ -35,11 +36,18 @@ void use(const Tokenizer& tokenizer) {
   }
 }
 
+void use(const Grammar& grammar, std::string_view own) {
+  for (const std::string_view text : {std::string_view("{\"a\": [1, null]}"), own})
+    grammar.accepts(text);
+}
+
 void read(char kind, std::span<const uint8_t> data) {
   const std::string_view text(reinterpret_cast<const char*>(data.data()), data.size());
   if (kind == 'J') use(Tokenizer::from_json(text));
   if (kind == 'G')
     use(Tokenizer::from_metadata(io::read_gguf(io::MemoryBytes("damaged", data)).metadata));
+  if (kind == 'N') use(Grammar::parse(text), text);
+  if (kind == 'S') use(Grammar::from_json_schema(text), text);
   if (kind == 'C') ChatTemplate(text).render(kMessages, {.tools = "[1]", .now = 0});
 }
 

@@ -81,7 +81,7 @@ PUBLIC_HEADERS = {
     "interop/opencl_device.h": "devices", "interop/opencl.h": "tensor",
     "nn.h": "nn", "data.h": "nn", "optim.h": "nn", "optimizer.h": "nn", "layers.h": "nn", "window_layers.h": "nn", "recurrent.h": "nn", "transformer.h": "nn", "schedules.h": "nn", "module.h": "nn", "models.h": "nn", "gpt.h": "nn",
     "io.h": "io", "metadata.h": "io", "checkpoint.h": "io", "safetensors.h": "io", "npy.h": "io",
-    "c.h": "io", "tuff.h": "io", "tokenizer.h": "text", "chat_template.h": "text", "onnx.h": "onnx", "language.h": "language", "adapter.h": "language",
+    "c.h": "io", "tuff.h": "io", "tokenizer.h": "text", "chat_template.h": "text", "grammar.h": "text", "onnx.h": "onnx", "language.h": "language", "adapter.h": "language",
 }
 
 # Where a room lies, and what its includes begin with.

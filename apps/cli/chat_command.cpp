@@ -25,10 +25,11 @@ struct ConversationOptions {
   int64_t tokens = -1, context = 0;
   language::Sampling sampling;
   std::vector<std::string> stop;
+  std::string grammar, json_schema;  // files
 };
 
 const char* finish_name(language::Finish finish) {
-  static constexpr const char* kNames[] = {"end", "stop", "length", "cancelled"};
+  static constexpr const char* kNames[] = {"end", "stop", "length", "cancelled", "failed"};
   return kNames[size_t(finish)];
 }
 
@@ -48,10 +49,17 @@ std::string shown(std::string_view text) {
   return out;
 }
 
+Grammar grammar_of(const ConversationOptions& o) {
+  if (!o.grammar.empty()) return Grammar::parse(os::read_text(o.grammar));
+  if (!o.json_schema.empty()) return Grammar::from_json_schema(os::read_text(o.json_schema));
+  return {};
+}
+
 class Conversation {
  public:
   explicit Conversation(const ConversationOptions& o)
       : o_(o),
+        grammar_(grammar_of(o)),
         device_(engine::canonical_device(o.device)),
         model_(open_model(o.model, device_)),
         sequence_(model_, {.context = o.context}) {
@@ -75,6 +83,7 @@ class Conversation {
       say("assistant", a.text);
     }
     o_.json ? print(a) : show_speed(a);
+    if (a.finish == language::Finish::Failed) fail<InvalidArgument>("{}", a.error);
   }
 
  private:
@@ -105,7 +114,12 @@ class Conversation {
       if (!o_.json) std::cout << shown(piece.text) << std::flush;
       return !os::interrupted();
     };
-    return language::generate(sequence_, prompt, {o_.tokens, o_.sampling, o_.stop, show});
+    return language::generate(sequence_, prompt,
+                              {.tokens = o_.tokens,
+                               .sampling = o_.sampling,
+                               .stop = o_.stop,
+                               .grammar = grammar_,
+                               .on_piece = show});
   }
 
   // The first token belongs to the prompt's time.
@@ -134,6 +148,7 @@ class Conversation {
   }
 
   const ConversationOptions& o_;
+  Grammar grammar_;
   std::string device_;
   language::Model model_;
   language::Sequence sequence_;
@@ -207,6 +222,12 @@ void add_chat_command(CLI::App& app, Action& chosen) {
               CLI::NonNegativeNumber);
   c->add_option("--stop", o->stop, "A text that ends an answer; may be repeated")
       ->type_name("TEXT");
+  CLI::Option* grammar =
+      c->add_option("--grammar", o->grammar, "Answers are what this grammar (GBNF) says")
+          ->type_name("FILE");
+  c->add_option("--json-schema", o->json_schema, "Answers are JSON of this schema")
+      ->type_name("FILE")
+      ->excludes(grammar);
   add_sampling(*c, o->sampling);
   add_device_option(*c, o->device);
   c->add_flag("--json", o->json,
@@ -214,7 +235,8 @@ void add_chat_command(CLI::App& app, Action& chosen) {
   c->footer(
       "Examples:\n"
       "  tuff chat SmolLM2-135M-Instruct.Q4_1.gguf\n"
-      "  tuff chat MODEL.gguf --prompt \"Why is the sky blue?\" --temperature 0 --json");
+      "  tuff chat MODEL.gguf --prompt \"Why is the sky blue?\" --temperature 0 --json\n"
+      "  tuff chat MODEL.gguf --prompt \"Name a city\" --json-schema city.json");
   c->callback([o, &chosen] { chosen = [o] { return chat(*o); }; });
 }
 

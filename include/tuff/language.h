@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <tuff/grammar.h>
 #include <tuff/jit.h>
 #include <tuff/tensor.h>
 #include <tuff/tokenizer.h>
@@ -178,6 +179,9 @@ struct GenerateOptions {
   Sampling sampling = {};
   /// Texts that end the answer, which they are no part of.
   std::vector<std::string> stop = {};
+  /// What the answer is held to: tokens that cannot go on as it says are not drawn, and the answer
+  /// ends where nothing can follow. Cut off where `tokens` or `stop` end it before that.
+  Grammar grammar = {};
   /// Told of each piece of text when it is certain; false ends the answer.
   std::function<bool(const AnswerPiece&)> on_piece = {};
   int64_t logprobs = -1;  ///< so many most likely tokens are told with each token; -1: nothing
@@ -187,8 +191,8 @@ struct GenerateOptions {
   int64_t draft_tokens = 0;
 };
 
-/// Why an answer ended.
-enum class Finish { End, Stop, Length, Cancelled };
+/// Why an answer ended. Failed: no token could go on as its grammar wants.
+enum class Finish { End, Stop, Length, Cancelled, Failed };
 
 /// An answer, and the time that it took.
 struct Answer {
@@ -196,6 +200,7 @@ struct Answer {
   std::vector<int32_t> tokens;  ///< without the one that ended it
   std::vector<TokenLogprobs> logprobs;  ///< of `tokens`, if they were asked for
   Finish finish = Finish::Length;
+  std::string error;  ///< why it failed
   size_t prompt_tokens = 0;  ///< those that were read; what the sequence knew already is not
   double prompt_seconds = 0, seconds = 0;  ///< until the first token; for those that follow it
 };

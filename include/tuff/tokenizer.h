@@ -14,6 +14,10 @@
 
 namespace tuff {
 
+namespace text::grammar {
+class TokenFilter;
+}
+
 /// How encode() takes a text.
 struct EncodeOptions {
   /// Whether the tokens that the file wants around a text (BOS, EOS, [CLS], [SEP]) are added.
@@ -71,6 +75,7 @@ class Tokenizer {
 
  private:
   friend class TextStream;
+  friend class text::grammar::TokenFilter;
   explicit Tokenizer(std::shared_ptr<const State> state) : state_(std::move(state)) {}
   std::shared_ptr<const State> state_;
 };

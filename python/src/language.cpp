@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
 #include <tuff/adapter.h>
+#include <tuff/grammar.h>
 #include <tuff/language.h>
 
 #include <filesystem>
@@ -219,9 +220,12 @@ bool goes_on(const py::object& function, const language::AnswerPiece& p) {
 
 GenerateOptions generate_options(int64_t tokens, const Sampling& sampling,
                                  const std::vector<std::string>& stop, const py::object& on_piece,
-                                 int64_t logprobs) {
-  GenerateOptions options{
-      .tokens = tokens, .sampling = sampling, .stop = stop, .logprobs = logprobs};
+                                 int64_t logprobs, const std::optional<Grammar>& grammar) {
+  GenerateOptions options{.tokens = tokens,
+                          .sampling = sampling,
+                          .stop = stop,
+                          .grammar = grammar.value_or(Grammar()),
+                          .logprobs = logprobs};
   if (!on_piece.is_none())
     options.on_piece = [on_piece](const auto& piece) { return goes_on(on_piece, piece); };
   return options;
@@ -248,10 +252,12 @@ void bind_answers(py::module_& m) {
       .def_property_readonly(
           "finish",
           [](const Answer& a) {
-            static constexpr const char* kNames[] = {"end", "stop", "length", "cancelled"};
+            static constexpr const char* kNames[] = {"end", "stop", "length", "cancelled",
+                                                     "failed"};
             return kNames[size_t(a.finish)];
           },
-          "Why it ended: \"end\", \"stop\", \"length\", \"cancelled\".")
+          "Why it ended: \"end\", \"stop\", \"length\", \"cancelled\", \"failed\".")
+      .def_readonly("error", &Answer::error, "Why it failed.")
       .def_readonly("prompt_tokens", &Answer::prompt_tokens, "Those that were read.")
       .def_readonly("prompt_seconds", &Answer::prompt_seconds, "Until the first token.")
       .def_readonly("seconds", &Answer::seconds, "For those that follow it.");
@@ -259,18 +265,21 @@ void bind_answers(py::module_& m) {
       "generate",
       [](Sequence& sequence, const Tokens& prompt, int64_t tokens, const Sampling& sampling,
          const std::vector<std::string>& stop, const py::object& on_piece, int64_t logprobs,
-         int64_t draft_tokens) {
-        GenerateOptions options = generate_options(tokens, sampling, stop, on_piece, logprobs);
+         int64_t draft_tokens, const std::optional<Grammar>& grammar) {
+        GenerateOptions options =
+            generate_options(tokens, sampling, stop, on_piece, logprobs, grammar);
         options.draft_tokens = draft_tokens;
         return language::generate(sequence, prompt, options);
       },
       arg("sequence"), arg("prompt"), arg("tokens") = -1, arg("sampling") = Sampling{},
       arg("stop") = std::vector<std::string>{}, arg("on_piece") = py::none(),
       arg("logprobs") = -1, arg("draft_tokens") = 0,
+      arg("grammar") = py::none(),
       "Reads the prompt and writes what follows. tokens: at most, -1: what the context holds; "
       "stop: texts that end the answer; on_piece: told of each piece of text, False ends it; "
       "logprobs: so many most likely tokens are told with each one; draft_tokens: so many that "
-      "followed before are tried at once, which pays where the answer repeats its prompt.");
+      "followed before are tried at once, which pays where the answer repeats its prompt; grammar: "
+      "what the answer is held to.");
 }
 
 void bind_batch_stats(py::module_& m) {
@@ -304,12 +313,14 @@ void bind_batch(py::module_& m) {
       .def(
           "add",
           [](Batch& b, const Tokens& prompt, int64_t tokens, const Sampling& sampling,
-             const std::vector<std::string>& stop, const py::object& on_piece, int64_t logprobs) {
-            return b.add(prompt, generate_options(tokens, sampling, stop, on_piece, logprobs));
+             const std::vector<std::string>& stop, const py::object& on_piece, int64_t logprobs,
+             const std::optional<Grammar>& grammar) {
+            return b.add(prompt,
+                         generate_options(tokens, sampling, stop, on_piece, logprobs, grammar));
           },
           arg("prompt"), arg("tokens") = -1, arg("sampling") = Sampling{},
           arg("stop") = std::vector<std::string>{}, arg("on_piece") = py::none(),
-          arg("logprobs") = -1, "Queues a prompt, with generate()'s options: the answer's id.")
+          arg("logprobs") = -1, arg("grammar") = py::none(), "Queues a prompt, with generate()'s options: the answer's id.")
       .def("cancel", &Batch::cancel, arg("id"), "Drops it, whether it waits or runs.")
       .def("step", &Batch::step, "One call of the model: (id, answer) of those that ended in it.")
       .def("idle", &Batch::idle, "Nothing waits or runs.")

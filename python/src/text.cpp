@@ -1,7 +1,8 @@
-// Tokenizer, TextStream and ChatTemplate.
+// Tokenizer, TextStream, ChatTemplate and Grammar.
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
 #include <tuff/chat_template.h>
+#include <tuff/grammar.h>
 #include <tuff/tokenizer.h>
 
 #include <filesystem>
@@ -80,6 +81,23 @@ void bind_tokenizer(py::module_& m) {
       .def("finish", &TextStream::finish, "What is left of an unfinished character.");
 }
 
+void bind_grammar(py::module_& m) {
+  py::class_<Grammar>(m, "Grammar", "What an answer may be: a grammar, or a JSON schema.")
+      .def(py::init<>(), "Any text.")
+      .def_static("parse", &Grammar::parse, arg("text"), "GBNF, the notation of llama.cpp.")
+      .def_static(
+          "from_json_schema",
+          [](const py::object& schema) {
+            return Grammar::from_json_schema(
+                py::isinstance<py::str>(schema) ? schema.cast<std::string>() : json_of(schema));
+          },
+          arg("schema"),
+          "JSON of a schema: a dict, as pydantic's model_json_schema() gives it, or its text.")
+      .def_static("json_object", &Grammar::json_object, "Any JSON object.")
+      .def("defined", &Grammar::defined)
+      .def("accepts", &Grammar::accepts, arg("text"), "Whether all of a text is one of its.");
+}
+
 void bind_chat_template(py::module_& m) {
   py::class_<ChatTemplate>(m, "ChatTemplate", "A chat template: Jinja, as transformers renders it.")
       .def(py::init<std::string_view>(), arg("text"))
@@ -106,6 +124,7 @@ void bind_chat_template(py::module_& m) {
 
 void bind_text(py::module_& m) {
   bind_tokenizer(m);
+  bind_grammar(m);
   bind_chat_template(m);
 }
 

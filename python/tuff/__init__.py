@@ -14,8 +14,8 @@ import builtins as _builtins
 
 from ._tuff import (  # noqa: F401
     __version__,
-    ChatTemplate, CompileError, DType, DeviceLost, DynamicAxis, Error, IndexError, InternalError, InvalidArgument, IoError,
-    JitStats, OutOfMemory, ShapeError, Size, Tensor, TensorDict, TensorInfo, TextStream, Tokenizer, TrainingMode,
+    ChatTemplate, CompileError, DType, DeviceLost, DynamicAxis, Error, Grammar, IndexError, InternalError, InvalidArgument,
+    IoError, JitStats, OutOfMemory, ShapeError, Size, Tensor, TensorDict, TensorInfo, TextStream, Tokenizer, TrainingMode,
     Unsupported,
     bfloat16, bool_, float8_e4m3fn, float8_e5m2, float16, float32, float64, int8, int16, int32, int64,
     uint8, uint16, uint32, uint64,

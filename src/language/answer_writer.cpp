@@ -73,11 +73,21 @@ AnswerWriter::AnswerWriter(const Tokenizer& tokenizer, GenerateOptions options, 
       first_ns_(begin_ns_) {
   if (options_.logprobs < -1)
     fail<InvalidArgument>("logprobs is {}: a number from -1 on was wanted", options_.logprobs);
+  if (options_.grammar.defined()) filter_.emplace(options_.grammar, tokenizer_);
   if (most_ == 0) finish_ = Finish::Length;
 }
 
 int32_t AnswerWriter::draw(std::span<const float> logits, std::span<const int32_t> seen) {
-  const int32_t token = sampler_.draw(logits, seen);
+  std::span<const float> may = logits;
+  try {
+    if (filter_) may = filter_->filtered(logits);
+  } catch (const Error& e) {
+    // Its grammar's fault, which may be a stranger's: answers beside it go on.
+    answer_.error = e.what();
+    finish_ = Finish::Failed;
+    return -1;
+  }
+  const int32_t token = sampler_.draw(may, seen);
   if (answer_.tokens.empty()) first_ns_ = os::monotonic_ns();
   write(token, logits);
   return token;
@@ -88,6 +98,7 @@ void AnswerWriter::write(int32_t token, std::span<const float> logits) {
     finish_ = Finish::End;
     return;
   }
+  if (filter_) filter_->push(token);
   answer_.tokens.push_back(token);
   if (options_.logprobs >= 0)
     answer_.logprobs.push_back(logprobs_of(logits, token, options_.logprobs));
@@ -95,6 +106,8 @@ void AnswerWriter::write(int32_t token, std::span<const float> logits) {
     finish_ = Finish::Cancelled;
   } else if (stops_.ended()) {
     finish_ = Finish::Stop;
+  } else if (filter_ && filter_->ended()) {
+    finish_ = Finish::End;
   } else if (answer_.tokens.size() >= most_) {
     finish_ = Finish::Length;
   }
@@ -114,7 +127,7 @@ bool AnswerWriter::tell(std::string_view text) {
 }
 
 Answer AnswerWriter::finish(size_t prompt_tokens) {
-  if (finish_ == Finish::End || finish_ == Finish::Length)
+  if (finish_ == Finish::End || finish_ == Finish::Length || finish_ == Finish::Failed)
     say(stops_.push(stream_.finish()) + stops_.finish());
   if (finish_ != Finish::Cancelled && told_ < answer_.tokens.size()) tell("");
   answer_.finish = finish_.value_or(Finish::Cancelled);

@@ -9,6 +9,8 @@
 
 #include <tuff/language.h>
 
+#include "text/grammar/token_filter.h"
+
 namespace tuff::language {
 
 // Text that may go on as one of the texts that end an answer is held back.
@@ -33,7 +35,8 @@ class AnswerWriter {
   AnswerWriter(const Tokenizer& tokenizer, GenerateOptions options, int64_t room);
   AnswerWriter(const AnswerWriter&) = delete;
   bool ended() const { return finish_.has_value(); }
-  // The token behind `seen`, the prompt and what was drawn before. Not after the end.
+  // The token behind `seen`, the prompt and what was drawn before. Not after the end;
+  // -1 where it has failed, which ends it.
   int32_t draw(std::span<const float> logits, std::span<const int32_t> seen);
   // Once. `prompt_tokens`: those that were read.
   Answer finish(size_t prompt_tokens);
@@ -47,6 +50,7 @@ class AnswerWriter {
   const GenerateOptions options_;
   const size_t most_;
   Sampler sampler_;
+  std::optional<text::grammar::TokenFilter> filter_;
   TextStream stream_;
   StopTexts stops_;
   Answer answer_;

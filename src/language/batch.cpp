@@ -182,8 +182,8 @@ void Batch::State::read(const std::vector<Requests::iterator>& requests, size_t 
 void Batch::State::draw(Requests::iterator at, std::span<const float> logits) {
   Request& r = at->second;
   try {
-    r.text.push_back(r.writer->draw(logits, r.text));
-    stats.tokens++;
+    const int32_t token = r.writer->draw(logits, r.text);
+    if (token >= 0) r.text.push_back(token), stats.tokens++;
     if (r.writer->ended()) end(at);
   } catch (...) {
     if (!thrown) thrown = std::current_exception();

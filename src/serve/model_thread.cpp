@@ -164,6 +164,11 @@ void ModelThread::step() {
   for (const auto& [id, answer] : ended) {
     const auto job = std::ranges::find_if(jobs_, [&](const auto& j) { return j->id == id; });
     if (job == jobs_.end()) continue;
+    if (answer.finish == language::Finish::Failed) {
+      end(**job, {.status = 400, .error = answer.error});
+      jobs_.erase(job);
+      continue;
+    }
     const size_t read = std::min(answer.prompt_tokens, (*job)->prompt_tokens);
     end(**job, {.finish = answer.finish,
                 .tokens = answer.tokens.size(),

@@ -65,19 +65,47 @@ void read_sampling(Fields& f, Generation& g) {
                      std::numeric_limits<int64_t>::max());
 }
 
-void read_format(Fields& f) {
+template <class Read>
+Grammar grammar_of(const char* name, const Read& read) {
+  try {
+    return read();
+  } catch (const Error& e) {
+    refuse(name, "{}: {}", name, e.what());
+  }
+}
+
+Grammar read_schema(Fields& format) {
+  static constexpr const char* kName = "response_format.json_schema";
+  Fields described(format.required("json_schema", "an object"), fmt::format("{}.", kName));
+  described.ignore({"name", "description", "strict"});
+  const Json& schema = described.required("schema", "a JSON schema");
+  described.end();
+  return grammar_of(kName, [&] { return Grammar::from_json_schema(schema.dump()); });
+}
+
+void read_format(Fields& f, Generation& g) {
   const Json* value = f.find("response_format");
   if (!value) return;
   Fields format(*value, "response_format.");
   const std::string type = format.text("type", "");
   if (type == "text") return;
-  if (type == "json_object" || type == "json_schema")
-    refuse("response_format",
-           "response_format is \"{}\": tuff writes texts alone; leave it out, and ask for JSON in "
-           "the prompt",
-           type);
-  refuse("response_format.type", "response_format.type is {}: \"text\" was wanted",
-         shown(Json(type)));
+  if (type == "json_object") {
+    g.options.grammar = Grammar::json_object();
+  } else if (type == "json_schema") {
+    g.options.grammar = read_schema(format);
+  } else {
+    refuse("response_format.type",
+           "response_format.type is {}: text, json_object or json_schema was wanted",
+           shown(Json(type)));
+  }
+}
+
+// llama.cpp's member beside OpenAI's.
+void read_grammar(Fields& f, Generation& g) {
+  const std::string grammar = f.text("grammar", "");
+  if (grammar.empty()) return;
+  if (g.options.grammar.defined()) refuse("grammar", "grammar goes without response_format");
+  g.options.grammar = grammar_of("grammar", [&] { return Grammar::parse(grammar); });
 }
 
 void read_generation(Fields& f, Generation& g) {
@@ -92,7 +120,8 @@ void read_generation(Fields& f, Generation& g) {
   }
   read_sampling(f, g);
   read_stops(f, g.options.stop);
-  read_format(f);
+  read_format(f, g);
+  read_grammar(f, g);
   f.ignore({"user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key",
             "prompt_cache_retention"});
 }

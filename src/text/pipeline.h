@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_set>
@@ -15,6 +16,10 @@
 #include "text/pre_tokenizer.h"
 
 namespace tuff {
+
+namespace text::grammar {
+struct SortedTokens;
+}
 
 struct Tokenizer::State {
   std::shared_ptr<const text::Vocabulary> vocabulary;
@@ -31,6 +36,13 @@ struct Tokenizer::State {
   std::optional<int32_t> bos, eos, unknown, pad;
   std::unordered_set<int32_t> ends;
   std::string chat_template;
+
+  // What grammars look at, made when one first does.
+  std::shared_ptr<const text::grammar::SortedTokens> sorted_tokens() const;
+
+ private:
+  mutable std::once_flag sorted_;
+  mutable std::shared_ptr<const text::grammar::SortedTokens> sorted_tokens_;
 };
 
 namespace text {

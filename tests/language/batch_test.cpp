@@ -59,6 +59,26 @@ TEST(Batch, AnAnswerWhoseListenerThrowsIsDropped) {
   EXPECT_EQ(answers.begin()->first, other);
 }
 
+TEST(Batch, EachAnswerKeepsToItsGrammar) {
+  const Model model = fixture_model("qwen2");
+  Batch batch(model);
+  Sequence sequence(model);
+  const char* grammars[] = {"root ::= [x-z]{3} \"ab\"", "root ::= \"?\"", "root ::= [a-c]*"};
+  std::map<Batch::Id, Answer> wanted;
+  for (int32_t i = 0; i < 6; i++) {
+    GenerateOptions options = greedy(9);
+    if (i > 0) options.grammar = Grammar::parse(grammars[i % 3]);
+    wanted[batch.add({i, 4}, options)] = generate(sequence, std::vector<int32_t>{i, 4}, options);
+  }
+  size_t failed = 0;
+  for (const auto& [id, answer] : run(batch)) {
+    EXPECT_EQ(answer.tokens, wanted[id].tokens);
+    EXPECT_EQ(answer.error, wanted[id].error);
+    failed += answer.finish == Finish::Failed;
+  }
+  EXPECT_EQ(failed, 2u) << "beside those that go on";
+}
+
 TEST(Batch, RefusesWhatCannotBe) {
   const Model model = fixture_model("qwen2");
   EXPECT_EQ(error_of([&] { Batch(model, {.sequences = 0}); }),

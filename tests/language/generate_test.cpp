@@ -169,6 +169,27 @@ TEST_F(Generate, DraftsSaveCallsAndChangeNothing) {
             "draft_tokens is 8: a number from 0 to 7 was wanted");
 }
 
+TEST_F(Generate, KeepsToAGrammar) {
+  const Grammar grammar = Grammar::parse("root ::= [x-z]{3} (\"ab\" | \"cc\"+ [pq]) \"q\"");
+  for (const uint64_t seed : {0, 1, 2, 3, 4, 5}) {
+    const Answer a = generate(sequence_, prompt_,
+                              {.sampling = {.temperature = double(seed % 2) * 5, .seed = seed},
+                               .grammar = grammar,
+                               .draft_tokens = seed % 3 == 0 ? 3 : 0});
+    EXPECT_TRUE(grammar.accepts(a.text)) << a.text;
+    EXPECT_EQ(a.finish, Finish::End) << "nothing could follow";
+    EXPECT_EQ(a.text, model_.tokenizer().decode(a.tokens));
+  }
+  const Answer cut = run({.tokens = 2, .grammar = grammar});
+  EXPECT_EQ(cut.finish, Finish::Length);
+  const Grammar none = Grammar::parse("root ::= [x-z] \"!\"");
+  const Answer failed = run({.grammar = none});
+  EXPECT_EQ(failed.finish, Finish::Failed);
+  EXPECT_EQ(failed.text.size(), 1u);
+  EXPECT_THAT(failed.error, HasSubstr("no token of the vocabulary"));
+  EXPECT_EQ(run({.tokens = 3}).finish, Finish::Length) << "the sequence can be used";
+}
+
 TEST_F(Generate, RefusesPromptsThatDoNotFit) {
   const std::vector<int32_t> none, many(65, 1);
   EXPECT_EQ(error_of([&] { generate(sequence_, none); }), "a prompt has at least one token");

@@ -18,7 +18,7 @@ HEADERS = {"tensor.h": tuff, "tensor_math.h": tuff, "tensor_views.h": tuff, "ten
            "tensor_writes.h": tuff, "tensor_shards.h": tuff, "tensor_random.h": tuff, "int4.h": tuff, "fft.h": tuff.fft, "jit.h": tuff, "io.h": tuff, "dtype.h": tuff,
            "autograd.h": tuff.autograd, "kernel.h": tuff, "autocast.h": tuff.amp,
            "module.h": tuff.nn, "layers.h": tuff.nn, "window_layers.h": tuff.nn, "recurrent.h": tuff.nn, "transformer.h": tuff.nn,
-           "onnx.h": tuff.onnx, "language.h": tuff.language, "adapter.h": tuff.language, "tokenizer.h": tuff, "chat_template.h": tuff, "optimizer.h": tuff.optim, "optim.h": tuff.optim, "schedules.h": tuff.optim}
+           "onnx.h": tuff.onnx, "language.h": tuff.language, "adapter.h": tuff.language, "tokenizer.h": tuff, "chat_template.h": tuff, "grammar.h": tuff, "optimizer.h": tuff.optim, "optim.h": tuff.optim, "schedules.h": tuff.optim}
 # Name in C++, or its class -> why there is none of that name in Python, or what takes its place.
 REASONS = {
     "Tensor.defined": "None stands for a tensor that is none",

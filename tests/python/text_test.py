@@ -1,4 +1,4 @@
-"""tuff.Tokenizer, tuff.TextStream and tuff.ChatTemplate."""
+"""tuff.Tokenizer, tuff.TextStream, tuff.ChatTemplate and tuff.Grammar."""
 import json
 import pathlib
 import tempfile
@@ -8,6 +8,21 @@ import tuff
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 FIXTURES = json.loads((DATA / "tokenizers.json").read_text(encoding="utf-8"))
+
+
+class GrammarTest(unittest.TestCase):
+    def test_texts_and_dicts(self):
+        schema = {"type": "object", "properties": {"é": {"type": "integer"}}, "required": ["é"]}
+        for grammar in (tuff.Grammar.from_json_schema(schema), tuff.Grammar.from_json_schema(json.dumps(schema))):
+            self.assertTrue(grammar.accepts('{"é": 12}'))
+            self.assertFalse(grammar.accepts('{"é": 1.2}'))
+        self.assertTrue(tuff.Grammar.json_object().accepts('{"a": [null]}'))
+        self.assertFalse(tuff.Grammar().defined())
+        self.assertTrue(tuff.Grammar().accepts("anything"))
+        with self.assertRaisesRegex(ValueError, "line 2: ::= was wanted"):
+            tuff.Grammar.parse('root ::= "x"\nb')
+        with self.assertRaisesRegex(tuff.Unsupported, "/multipleOf is not known"):
+            tuff.Grammar.from_json_schema({"type": "integer", "multipleOf": 3})
 
 
 class TokenizerTest(unittest.TestCase):

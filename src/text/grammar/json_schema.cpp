@@ -1,0 +1,481 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "base/check.h"
+#include "text/grammar/json_numbers.h"
+#include "text/grammar/json_texts.h"
+#include "text/grammar/pattern.h"
+
+namespace tuff::text::grammar {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kMostMembers = 1000;     // of an object, and values of an enum
+constexpr int64_t kMostCount = 1 << 16;   // of a text's characters and a list's items
+constexpr size_t kMostSchemas = 1 << 16;  // with those that are merged
+constexpr int64_t kMostBound = int64_t{1} << 53;
+
+// A line's beginning or a space: what a model likes between parts, and no endless room.
+Expression space() {
+  return optional(choice({literal(" "), sequence({literal("\n"), repeated(literal(" "), 0, 20)})}));
+}
+Expression mark(std::string_view text) { return sequence({space(), literal(text), space()}); }
+Expression beginning(std::string_view text) { return sequence({literal(text), space()}); }
+Expression ending(std::string_view text) { return sequence({space(), literal(text)}); }
+
+// Keywords that describe texts and change none.
+bool says_nothing(std::string_view keyword) {
+  static constexpr std::string_view kNames[] = {
+      "title", "description", "default",  "examples",   "example",  "$schema",    "$id",
+      "$comment", "$defs",    "definitions", "deprecated", "readOnly", "writeOnly", "$anchor"};
+  return std::ranges::find(kNames, keyword) != std::end(kNames);
+}
+
+class SchemaReader {
+ public:
+  explicit SchemaReader(const Json& schema) : root_(schema) {
+    comma_ = rules_.add("comma", mark(","));
+    colon_ = rules_.add("colon", mark(":"));
+    character_ = rules_.add("character", json_character());
+    string_ = rules_.add("string", quoted(repeated(rule(character_), 0)));
+    number_ = rules_.add("number", numbers({}, {}));
+    value_ = rules_.add("value");
+    object_ = rules_.add("object", braces({}, member(rule(string_), rule(value_))));
+    rules_.rows[value_].body =
+        choice({rule(object_), rule(rules_.add("array", brackets({}, rule(value_), 0, kUnbounded))),
+                rule(string_), rule(number_), literal("true"), literal("false"), literal("null")});
+  }
+  size_t object() const { return object_; }
+  Rules read() {
+    rules_.root = rules_.add("root");
+    Expression body = schema(root_, "", 0);
+    rules_.rows[rules_.root].body = std::move(body);
+    return std::move(rules_);
+  }
+  Rules with_root(size_t root) {
+    rules_.root = root;
+    return std::move(rules_);
+  }
+
+ private:
+  struct Member {
+    std::string name;
+    Expression value;
+    bool required;
+  };
+
+  [[noreturn]] static void wrong(const std::string& where, std::string_view keyword,
+                                 const Json& value, std::string_view wanted) {
+    fail<InvalidArgument>("a JSON schema: {}/{} is {:.80}: {} was wanted", where, keyword,
+                          value.dump(-1, ' ', false, Json::error_handler_t::replace), wanted);
+  }
+  [[noreturn]] static void unsupported(const std::string& where, std::string_view keyword) {
+    fail<Unsupported>(
+        "a JSON schema: {}/{} is not known; known are type, properties, required, "
+        "additionalProperties, items, prefixItems, minItems, maxItems, minLength, maxLength, pattern, "
+        "format, minimum, maximum, exclusiveMinimum, exclusiveMaximum, enum, const, anyOf, oneOf, "
+        "allOf and $ref",
+        where, keyword);
+  }
+  static Expression quoted(Expression inside) {
+    return sequence({literal("\""), std::move(inside), literal("\"")});
+  }
+  static Expression constant(const Json& value) {
+    return literal(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+  }
+
+  Expression schema(const Json& s, const std::string& where, int depth) {
+    if (depth > kMaxDepth) fail<InvalidArgument>("a JSON schema goes deeper than {}", kMaxDepth);
+    if (++read_ > kMostSchemas)
+      fail<InvalidArgument>("a JSON schema is made of more than {} schemas", kMostSchemas);
+    if (s == true || (s.is_object() && s.empty())) return rule(value_);
+    if (!s.is_object())
+      fail<InvalidArgument>("a JSON schema: {} is {:.80}: an object was wanted",
+                            where.empty() ? "it" : where,
+                            s.dump(-1, ' ', false, Json::error_handler_t::replace));
+    if (s.contains("$ref")) return reference(s, where, depth);
+    for (const char* any : {"anyOf", "oneOf"})
+      if (s.contains(any)) return any_of(s, any, where, depth);
+    if (s.contains("allOf")) return schema(all_of(s, where, 0), where, depth + 1);
+    if (s.contains("const")) return constant(s["const"]);
+    if (s.contains("enum")) return one_of(s, where);
+    return typed(s, where, depth);
+  }
+
+  // What a $ref names: a pointer within the schema.
+  const Json& target(const Json& ref, const std::string& where) const {
+    const std::string* text = ref.get_ptr<const std::string*>();
+    if (!text || !text->starts_with("#"))
+      wrong(where, "$ref", ref, "a place within the schema, like \"#/$defs/name\",");
+    try {
+      return root_.at(Json::json_pointer(text->substr(1)));
+    } catch (const Json::exception&) {
+      wrong(where, "$ref", ref, "a place that the schema has");
+    }
+  }
+  Expression reference(const Json& s, const std::string& where, int depth) {
+    const Json others = without(s, "$ref");
+    const Json& to = target(s["$ref"], where);
+    if (!others.empty()) return schema(merged(to, others, where, 0), where, depth + 1);
+    const std::string name = s["$ref"];
+    const auto [known, added] = references_.try_emplace(name, 0);
+    if (added) {
+      const size_t place = known->second = rules_.add(name);
+      Expression body = name == "#" ? rule(rules_.root) : schema(to, name, depth + 1);
+      rules_.rows[place].body = std::move(body);
+    }
+    return rule(references_.at(name));
+  }
+  // Without a keyword, and without those that say nothing.
+  static Json without(const Json& s, std::string_view keyword) {
+    Json out = Json::object();
+    for (const auto& [name, value] : s.items())
+      if (name != keyword && !says_nothing(name)) out[name] = value;
+    return out;
+  }
+  Expression any_of(const Json& s, const char* keyword, const std::string& where, int depth) {
+    const Json& list = s[keyword];
+    if (!list.is_array() || list.empty() || list.size() > kMostMembers)
+      wrong(where, keyword, list, fmt::format("a list of 1 to {} schemas", kMostMembers));
+    const Json others = without(s, keyword);
+    std::vector<Expression> some;
+    for (size_t i = 0; i < list.size(); i++) {
+      const std::string at = fmt::format("{}/{}/{}", where, keyword, i);
+      some.push_back(
+          schema(others.empty() ? list[i] : merged(list[i], others, at, 0), at, depth + 1));
+    }
+    return choice(std::move(some));
+  }
+  Json all_of(const Json& s, const std::string& where, int depth) const {
+    const Json& list = s["allOf"];
+    if (!list.is_array() || list.empty()) wrong(where, "allOf", list, "a list of schemas");
+    Json all = without(s, "allOf");
+    for (const Json& one : list) all = merged(all, one, where + "/allOf", depth + 1);
+    return all;
+  }
+  // What holds for both.
+  Json merged(Json a, Json b, const std::string& where, int depth) const {
+    if (depth > kMaxDepth) fail<InvalidArgument>("a JSON schema: {} refers to itself", where);
+    for (Json* s : {&a, &b}) {
+      if (*s == true) *s = Json::object();
+      if (!s->is_object()) wrong(where, "", *s, "an object");
+      if (s->contains("$ref")) {
+        Json others = without(*s, "$ref");
+        *s = merged(target((*s)["$ref"], where), std::move(others), where, depth + 1);
+      }
+      if (s->contains("allOf")) *s = all_of(*s, where, depth + 1);
+    }
+    for (const auto& [name, value] : b.items()) {
+      if (says_nothing(name)) continue;
+      if (!a.contains(name)) {
+        a[name] = value;
+      } else if (name == "required" && value.is_array() && a[name].is_array()) {
+        a[name].insert(a[name].end(), value.begin(), value.end());
+      } else if (name == "properties" && value.is_object() && a[name].is_object()) {
+        for (const auto& [property, one] : value.items()) {
+          Json& here = a[name][property];
+          here = here.is_null() ? one : merged(here, one, where, depth + 1);
+        }
+      } else if (a[name] != value) {
+        fail<Unsupported>("a JSON schema: {}: two schemas for one value differ in {}", where, name);
+      }
+    }
+    return a;
+  }
+
+  Expression one_of(const Json& s, const std::string& where) {
+    const Json& list = s["enum"];
+    if (!list.is_array() || list.empty() || list.size() > kMostMembers)
+      wrong(where, "enum", list, fmt::format("a list of 1 to {} values", kMostMembers));
+    for (const auto& [name, value] : s.items())
+      if (name != "enum" && name != "type" && !says_nothing(name)) unsupported(where, name);
+    std::vector<Expression> some;
+    for (const Json& value : list)
+      if (!s.contains("type") || is_of(value, s["type"])) some.push_back(constant(value));
+    if (some.empty()) wrong(where, "enum", list, "a value of the schema's type");
+    return choice(std::move(some));
+  }
+  static bool is_of(const Json& value, const Json& type) {
+    if (type.is_array())
+      return std::ranges::any_of(type, [&](const Json& t) { return is_of(value, t); });
+    if (type == "integer") return value.is_number_integer();
+    return type == value.type_name();
+  }
+
+  // The types that a schema allows: those that it names, or that its keywords are about.
+  std::vector<std::string> types(const Json& s, const std::string& where) {
+    std::vector<std::string> out;
+    if (!s.contains("type")) {
+      for (const auto& [name, value] : s.items()) {
+        const std::string_view of = type_of(name);
+        if (of.empty() && !says_nothing(name)) unsupported(where, name);
+        if (!of.empty() && std::ranges::find(out, of) == out.end()) out.emplace_back(of);
+      }
+      return out;
+    }
+    const Json& type = s["type"];
+    for (const Json& t : type.is_array() ? type : Json::array({type})) {
+      if (!t.is_string()) wrong(where, "type", type, "the name of a type or a list of them");
+      out.push_back(t);
+    }
+    if (out.empty()) wrong(where, "type", type, "the name of a type or a list of them");
+    return out;
+  }
+  static std::string_view type_of(std::string_view keyword) {
+    static constexpr std::pair<std::string_view, std::string_view> kKeywords[] = {
+        {"properties", "object"},        {"required", "object"},
+        {"additionalProperties", "object"}, {"items", "array"},
+        {"prefixItems", "array"},        {"minItems", "array"},
+        {"maxItems", "array"},           {"minLength", "string"},
+        {"maxLength", "string"},         {"pattern", "string"},
+        {"format", "string"},            {"minimum", "number"},
+        {"maximum", "number"},           {"exclusiveMinimum", "number"},
+        {"exclusiveMaximum", "number"}};
+    for (const auto& [name, type] : kKeywords)
+      if (name == keyword) return type;
+    return {};
+  }
+  Expression typed(const Json& s, const std::string& where, int depth) {
+    const std::vector<std::string> types = this->types(s, where);
+    if (types.empty()) return rule(value_);
+    require_known(s, types, where);
+    std::vector<Expression> some;
+    for (const std::string& type : types) {
+      if (type == "object") some.push_back(object(s, where, depth));
+      else if (type == "array") some.push_back(array(s, where, depth));
+      else if (type == "string") some.push_back(string(s, where));
+      else if (type == "number") some.push_back(number(s, where));
+      else if (type == "integer") some.push_back(integer(s, where));
+      else if (type == "boolean") some.push_back(choice({literal("true"), literal("false")}));
+      else if (type == "null") some.push_back(literal("null"));
+      else
+        wrong(where, "type", s["type"],
+              "object, array, string, number, integer, boolean or null");
+    }
+    return choice(std::move(some));
+  }
+  void require_known(const Json& s, const std::vector<std::string>& types,
+                     const std::string& where) const {
+    const auto allowed = [&](std::string_view type) {
+      const auto is = [&](const std::string& t) {
+        return t == type || (type == "number" && t == "integer");
+      };
+      return std::ranges::any_of(types, is);
+    };
+    for (const auto& [name, value] : s.items()) {
+      if (name == "type" || says_nothing(name)) continue;
+      // Formats of numbers say how they are stored.
+      if (name == "format" && !allowed("string") && allowed("number")) continue;
+      // A keyword of a type that the schema does not allow makes no difference.
+      if (type_of(name).empty()) unsupported(where, name);
+    }
+  }
+
+  int64_t count(const Json& s, const std::string& where, const char* keyword, int64_t otherwise) {
+    if (!s.contains(keyword)) return otherwise;
+    const Json& value = s[keyword];
+    if (!value.is_number_integer() || value < 0 || value > kMostCount)
+      wrong(where, keyword, value, fmt::format("a number from 0 to {}", kMostCount));
+    return value;
+  }
+  Expression string(const Json& s, const std::string& where) {
+    const int64_t least = count(s, where, "minLength", 0);
+    const int64_t most = count(s, where, "maxLength", int64_t(kUnbounded));
+    const bool bounded = s.contains("minLength") || s.contains("maxLength");
+    for (const char* keyword : {"pattern", "format"}) {
+      if (!s.contains(keyword)) continue;
+      if (!s[keyword].is_string()) wrong(where, keyword, s[keyword], "a text");
+      if (bounded)
+        fail<Unsupported>("a JSON schema: {} has a {} and bounds of its length: write these into a "
+                          "pattern, like ^[a-z]{{1,8}}$",
+                          where, keyword);
+      if (s.contains("pattern") && s.contains("format"))
+        fail<Unsupported>("a JSON schema: {} has a pattern and a format", where);
+      const std::string text = s[keyword];
+      const bool format = std::string_view(keyword) == "format";
+      return quoted(json_escaped(format ? text_format(text) : read_pattern(text)));
+    }
+    if (most < least) wrong(where, "maxLength", s["maxLength"], "minLength at least");
+    if (!bounded) return rule(string_);
+    return quoted(repeated(rule(character_), uint32_t(least), uint32_t(most)));
+  }
+  std::optional<NumberBound> bound(const Json& s, const std::string& where, bool least) {
+    const char* exclusive = least ? "exclusiveMinimum" : "exclusiveMaximum";
+    const char* inclusive = least ? "minimum" : "maximum";
+    std::optional<NumberBound> out;
+    for (const char* keyword : {inclusive, exclusive}) {
+      if (!s.contains(keyword)) continue;
+      const Json& value = s[keyword];
+      if (!value.is_number() || value != std::floor(value.get<double>()) ||
+          std::abs(value.get<double>()) > double(kMostBound))
+        wrong(where, keyword, value, "a whole number of at most 53 bits");
+      const NumberBound b{int64_t(value.get<double>()), keyword == exclusive};
+      const bool narrower = !out || (least ? b.value >= out->value : b.value <= out->value);
+      if (narrower) out = b;
+    }
+    return out;
+  }
+  Expression number(const Json& s, const std::string& where) {
+    const auto least = bound(s, where, true), most = bound(s, where, false);
+    if (!least && !most) return rule(number_);
+    if (least && most &&
+        (least->value > most->value ||
+         (least->value == most->value && (least->exclusive || most->exclusive))))
+      fail<InvalidArgument>("a JSON schema: {}: no number is between its bounds", where);
+    return numbers(least, most);
+  }
+  Expression integer(const Json& s, const std::string& where) {
+    const auto least = bound(s, where, true), most = bound(s, where, false);
+    WholeBounds bounds;
+    if (least) bounds.least = least->value + (least->exclusive ? 1 : 0);
+    if (most) bounds.most = most->value - (most->exclusive ? 1 : 0);
+    if (bounds.least && bounds.most && *bounds.least > *bounds.most)
+      fail<InvalidArgument>("a JSON schema: {}: no number is between its bounds", where);
+    return whole_numbers(bounds);
+  }
+
+  Expression array(const Json& s, const std::string& where, int depth) {
+    std::vector<Expression> first;
+    if (s.contains("prefixItems")) {
+      const Json& list = s["prefixItems"];
+      if (!list.is_array() || list.size() > size_t(kMaxDepth))
+        wrong(where, "prefixItems", list, fmt::format("a list of at most {} schemas", kMaxDepth));
+      for (size_t i = 0; i < list.size(); i++)
+        first.push_back(
+            schema(list[i], fmt::format("{}/prefixItems/{}", where, i), depth + 1));
+    }
+    const bool more = s.contains("items") ? s["items"] != false : first.empty();
+    const int64_t least = count(s, where, "minItems", int64_t(first.size()));
+    int64_t most = count(s, where, "maxItems", int64_t(kUnbounded));
+    if (!more) most = std::min(most, int64_t(first.size()));
+    if (most < least)
+      fail<InvalidArgument>("a JSON schema: {} has at least {} items and at most {}", where, least,
+                            most);
+    const Expression rest = !more                 ? Expression()
+                            : s.contains("items") ? schema(s["items"], where + "/items", depth + 1)
+                                                  : rule(value_);
+    return brackets(std::move(first), rule(rules_.add("item", rest)), uint32_t(least),
+                    uint32_t(most));
+  }
+  // A list whose first items are of one kind each, and others of one.
+  Expression brackets(std::vector<Expression> first, const Expression& rest, uint32_t least,
+                      uint32_t most) {
+    if (first.size() > most) first.resize(most);
+    const size_t fixed = first.size();
+    const auto bounded = [&](size_t taken) {
+      return repeated(sequence({rule(comma_), rest}),
+                      least > taken ? least - uint32_t(taken) : 0,
+                      most == kUnbounded ? kUnbounded : most - uint32_t(taken));
+    };
+    Expression inside;
+    if (fixed > 0) {
+      inside = bounded(fixed);
+      for (size_t i = fixed; i-- > 0;) {
+        Expression item = i > 0 ? sequence({rule(comma_), std::move(first[i])}) : std::move(first[i]);
+        inside = sequence({std::move(item), std::move(inside)});
+        if (i >= least) inside = optional(std::move(inside));
+      }
+    } else if (most > 0) {
+      inside = sequence({rest, bounded(1)});
+      if (least == 0) inside = optional(std::move(inside));
+    }
+    return sequence({beginning("["), std::move(inside), ending("]")});
+  }
+
+  Expression object(const Json& s, const std::string& where, int depth) {
+    std::set<std::string> required;
+    if (s.contains("required")) {
+      if (!s["required"].is_array()) wrong(where, "required", s["required"], "a list of names");
+      for (const Json& name : s["required"]) {
+        if (!name.is_string()) wrong(where, "required", s["required"], "a list of names");
+        required.insert(name);
+      }
+    }
+    std::vector<Member> members;
+    std::vector<std::string> names;
+    if (s.contains("properties")) {
+      const Json& properties = s["properties"];
+      if (!properties.is_object() || properties.size() > kMostMembers)
+        wrong(where, "properties", properties, fmt::format("an object of at most {}", kMostMembers));
+      for (const auto& [name, value] : properties.items()) {
+        Expression e = schema(value, fmt::format("{}/properties/{}", where, name), depth + 1);
+        members.push_back({name, std::move(e), required.erase(name) > 0});
+        names.push_back(name);
+      }
+    }
+    std::optional<Expression> others;
+    const bool open = s.contains("additionalProperties") ? s["additionalProperties"] != false
+                                                         : !s.contains("properties");
+    if (open)
+      others = s.contains("additionalProperties")
+                   ? schema(s["additionalProperties"], where + "/additionalProperties", depth + 1)
+                   : rule(value_);
+    for (const std::string& name : required) {
+      if (!others)
+        fail<InvalidArgument>("a JSON schema: {} requires \"{}\", which its properties lack", where,
+                              name);
+      members.push_back({name, *others, true});
+      names.push_back(name);
+    }
+    if (!others) return braces(std::move(members), {});
+    const size_t name = rules_.add("name", other_name(names));
+    return braces(std::move(members), member(rule(name), std::move(*others)));
+  }
+  Expression member(Expression name, Expression value) {
+    return rule(rules_.add("member", sequence({std::move(name), rule(colon_), std::move(value)})));
+  }
+  // Members in their order, and then such as `others` has, which may be none.
+  Expression braces(std::vector<Member> members, std::optional<Expression> others) {
+    // What may follow where some member was written, from the last one to the first.
+    Expression behind;
+    if (others) behind = repeated(sequence({rule(comma_), *others}), 0);
+    std::vector<Expression> first;
+    bool empty = true;
+    if (others) first.push_back(sequence({*others, behind}));
+    for (size_t i = members.size(); i-- > 0;) {
+      Member& m = members[i];
+      const Expression written = member(constant(Json(m.name)), std::move(m.value));
+      const size_t tail = rules_.add("members", std::move(behind));
+      // An object may begin with this one if nothing before it is required.
+      if (m.required) first.clear(), empty = false;
+      first.push_back(sequence({written, rule(tail)}));
+      Expression next = sequence({rule(comma_), written});
+      behind = sequence({m.required ? std::move(next) : optional(std::move(next)), rule(tail)});
+    }
+    Expression inside = first.empty() ? Expression() : choice(std::move(first));
+    if (empty) inside = optional(std::move(inside));
+    return sequence({beginning("{"), std::move(inside), ending("}")});
+  }
+
+  const Json& root_;
+  Rules rules_;
+  std::map<std::string, size_t> references_;
+  size_t read_ = 0;
+  size_t comma_, colon_, character_, string_, number_, value_, object_;
+};
+
+}  // namespace
+
+Rules read_json_schema(std::string_view schema) {
+  const auto bounded = [](int depth, Json::parse_event_t, Json&) {
+    if (depth > kMaxDepth) fail<InvalidArgument>("a JSON schema goes deeper than {}", kMaxDepth);
+    return true;
+  };
+  const Json json = Json::parse(schema, bounded, false);
+  if (json.is_discarded())
+    fail<InvalidArgument>("a JSON schema: it is no JSON: '{:.80}'", schema);
+  return SchemaReader(json).read();
+}
+
+Rules json_object_rules() {
+  const Json any = true;
+  SchemaReader reader(any);
+  return reader.with_root(reader.object());
+}
+
+}  // namespace tuff::text::grammar
