@@ -25,9 +25,11 @@ class Grammar {
   /// JSON of a schema: types, properties (written in their order), required, additionalProperties,
   /// items, prefixItems, counts and lengths, enum, const, anyOf, oneOf, allOf, $ref within the
   /// schema, pattern, format, bounds of numbers. A text may have a space or a line's beginning
-  /// between its parts. Where a schema allows more than it names, that is left out. InvalidArgument
-  /// for what is no schema; Unsupported naming what tuff does not know.
-  static Grammar from_json_schema(std::string_view schema);
+  /// between its parts. Where a schema allows more than it names, that is left out. `before` and
+  /// `behind` stand around the JSON, as a format for calls wants them. InvalidArgument for what is no
+  /// schema; Unsupported naming what tuff does not know.
+  static Grammar from_json_schema(std::string_view schema, std::string_view before = {},
+                                  std::string_view behind = {});
   /// Any JSON object.
   static Grammar json_object();
   bool defined() const { return automaton_ != nullptr; }

@@ -87,12 +87,14 @@ void bind_grammar(py::module_& m) {
       .def_static("parse", &Grammar::parse, arg("text"), "GBNF, the notation of llama.cpp.")
       .def_static(
           "from_json_schema",
-          [](const py::object& schema) {
+          [](const py::object& schema, std::string_view before, std::string_view behind) {
             return Grammar::from_json_schema(
-                py::isinstance<py::str>(schema) ? schema.cast<std::string>() : json_of(schema));
+                py::isinstance<py::str>(schema) ? schema.cast<std::string>() : json_of(schema),
+                before, behind);
           },
-          arg("schema"),
-          "JSON of a schema: a dict, as pydantic's model_json_schema() gives it, or its text.")
+          arg("schema"), arg("before") = "", arg("behind") = "",
+          "JSON of a schema: a dict, as pydantic's model_json_schema() gives it, or its text; "
+          "before, behind: what stands around it.")
       .def_static("json_object", &Grammar::json_object, "Any JSON object.")
       .def("defined", &Grammar::defined)
       .def("accepts", &Grammar::accepts, arg("text"), "Whether all of a text is one of its.");

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "serve/request_error.h"
+#include "serve/tool_calls.h"
 
 namespace tuff::serve {
 
@@ -25,6 +26,10 @@ std::vector<int32_t> PromptMaker::chat(const ChatRequest& request) const {
   } catch (const InvalidArgument& e) {
     refuse("messages", "the model's chat template refuses the messages: {}", e.what());
   }
+}
+
+Grammar PromptMaker::call(const ChatRequest& request) const {
+  return call_grammar(request.forced, chats_->chat_template().text());
 }
 
 std::vector<int32_t> PromptMaker::text(const Input& input, const char* name) const {

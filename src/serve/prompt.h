@@ -20,6 +20,8 @@ class PromptMaker {
   PromptMaker(Tokenizer tokenizer, const std::string& template_text);
   // RequestError for what the template refuses, and for tools that it knows nothing of.
   std::vector<int32_t> chat(const ChatRequest& request) const;
+  // What the answer is held to where a tool is to be called.
+  Grammar call(const ChatRequest& request) const;
   // Of the application that asks: special tokens may be spelled. `name`: of the member.
   std::vector<int32_t> text(const Input& input, const char* name) const;
 

@@ -210,7 +210,25 @@ void read_tool(const Json& tool, const std::string& where) {
     refuse(where + "function.name", "{}function.name is missing: a text was wanted", where);
 }
 
-Json read_tools(Fields& f) {
+// The tools that a choice names: all that are required, or the one of a name.
+Json forced_tools(const Json& tools, const Json& choice) {
+  if (choice == "required" && !tools.empty()) return tools;
+  if (choice.is_object()) {
+    Fields wanted(choice, "tool_choice.");
+    wanted.text("type", "");
+    Fields function(wanted.required("function", "an object"), "tool_choice.function.");
+    const std::string name = function.text("name", "");
+    for (const Json& tool : tools)
+      if (tool["function"]["name"] == name) return Json::array({tool});
+    refuse("tool_choice", "tool_choice names {}, which tools lack", shown(Json(name)));
+  }
+  refuse("tool_choice",
+         "tool_choice is {}: \"auto\", \"none\", or, with tools, \"required\" or a tool's name was "
+         "wanted",
+         shown(choice));
+}
+
+void read_tools(Fields& f, ChatRequest& r) {
   const Json* tools = f.find("tools");
   const Json* choice = f.find("tool_choice");
   f.ignore({"parallel_tool_calls"});
@@ -218,13 +236,10 @@ Json read_tools(Fields& f) {
     refuse("tools", "tools is {}: a list was wanted", shown(*tools));
   for (size_t i = 0; tools && i < tools->size(); i++)
     read_tool((*tools)[i], fmt::format("tools[{}].", i));
-  if (choice && *choice == "none") return {};
-  if (choice && *choice != "auto")
-    refuse("tool_choice",
-           "tool_choice is {}: tuff cannot force a model to call a tool; \"auto\" or \"none\" was "
-           "wanted",
-           shown(*choice));
-  return tools && !tools->empty() ? *tools : Json();
+  if (choice && *choice == "none") return;
+  const Json list = tools ? *tools : Json::array();
+  if (choice && *choice != "auto") r.forced = forced_tools(list, *choice);
+  if (!list.empty()) r.tools = list;
 }
 
 Json read_variables(Fields& f) {
@@ -275,10 +290,12 @@ ChatRequest read_chat_request(std::string_view body) {
   ChatRequest r;
   r.model = f.text("model", "");
   r.messages = read_messages(f);
-  r.tools = read_tools(f);
+  read_tools(f, r);
   r.variables = read_variables(f);
   Generation& g = r.generation;
   read_generation(f, g);
+  if (!r.forced.is_null() && g.options.grammar.defined())
+    refuse("tool_choice", "tool_choice goes without response_format and grammar");
   g.options.tokens = f.integer("max_tokens", -1, 1, kMostTokens);
   g.options.tokens = f.integer("max_completion_tokens", g.options.tokens, 1, kMostTokens);
   const bool logprobs = f.flag("logprobs", false);

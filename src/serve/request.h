@@ -25,6 +25,7 @@ struct ChatRequest {
   std::string model;  // empty: whichever there is
   Json messages;      // as templates take them: contents are texts, arguments objects
   Json tools;         // null: none
+  Json forced;        // those of them one of which is to be called; null: the model decides
   Json variables;     // an object, more names for the template; null: none
   Generation generation;
 };

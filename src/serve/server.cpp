@@ -362,9 +362,10 @@ HttpResponse Server::State::write(const Generation& generation,
 }
 
 HttpResponse Server::State::chat(const HttpRequest& request, HttpPeer& peer) {
-  const ChatRequest r = read_chat_request(request.body);
+  ChatRequest r = read_chat_request(request.body);
   check_model(r.model);
   std::vector<int32_t> tokens = prompts.chat(r);
+  if (!r.forced.is_null()) r.generation.options.grammar = prompts.call(r);
   return write(r.generation, {std::move(tokens)},
                chat_format(head("chatcmpl"), model.tokenizer(), size_t(r.generation.choices),
                            r.tools),

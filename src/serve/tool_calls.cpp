@@ -36,7 +36,41 @@ size_t certain(const std::string& text) {
   return last == std::string::npos ? 0 : last + 1;
 }
 
+// A schema that has moved to a place in another one.
+Json moved(Json schema, const std::string& to) {
+  if (schema.is_object()) {
+    const auto ref = schema.find("$ref");
+    if (ref != schema.end() && ref->is_string() && ref->get_ref<const std::string&>().starts_with("#"))
+      *ref = "#" + to + ref->get<std::string>().substr(1);
+  }
+  if (schema.is_structured())
+    for (Json& part : schema) part = moved(std::move(part), to);
+  return schema;
+}
+
 }  // namespace
+
+Grammar call_grammar(const Json& tools, std::string_view chat_template) {
+  const bool marked = chat_template.find(kOpen) != std::string_view::npos;
+  const char* arguments = marked ? "arguments" : "parameters";
+  Json calls = Json::array();
+  for (const Json& tool : tools) {
+    const Json& function = tool["function"];
+    const std::string at = fmt::format("/anyOf/{}/properties/{}", calls.size(), arguments);
+    const Json none = {{"type", "object"}, {"properties", Json::object()}};
+    const Json parameters = moved(function.value("parameters", none), at);
+    calls.push_back({{"properties", {{"name", {{"const", function["name"]}}}, {arguments, parameters}}},
+                     {"required", {"name", arguments}}});
+  }
+  const std::string schema = Json({{"anyOf", calls}}).dump();
+  try {
+    return marked ? Grammar::from_json_schema(schema, std::string(kOpen) + "\n",
+                                              "\n" + std::string(kClose))
+                  : Grammar::from_json_schema(schema);
+  } catch (const Error& e) {
+    refuse("tools", "tools, of which one is to be called: {}", e.what());
+  }
+}
 
 ToolCallReader::ToolCallReader(const Json& tools) {
   if (tools.is_null()) return;

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <tuff/grammar.h>
+
 #include "base/json.h"
 
 namespace tuff::serve {
@@ -14,6 +16,10 @@ namespace tuff::serve {
 struct ToolCall {
   std::string name, arguments;  // JSON
 };
+
+// One call of one of the tools of a request, in the form that the model's chat template speaks of.
+// RequestError for parameters whose schema is none, or more than grammars know.
+Grammar call_grammar(const Json& tools, std::string_view chat_template);
 
 class ToolCallReader {
  public:

@@ -67,5 +67,41 @@ TEST(ToolCalls, WithoutToolsEverythingIsText) {
   EXPECT_EQ(read(text, 3, Json()).text, text);
 }
 
+Json tool(const char* name, Json parameters) {
+  return {{"type", "function"}, {"function", {{"name", name}, {"parameters", std::move(parameters)}}}};
+}
+
+// What a grammar allows is read as a call.
+TEST(ToolCalls, AForcedAnswerIsACall) {
+  const Json tree = Json::parse(R"({"$ref": "#/$defs/t", "$defs": {"t": {"type": "object",
+      "properties": {"v": {"type": "integer"}, "sub": {"$ref": "#/$defs/t"}}, "required": ["v"]}}})");
+  const Json tools = {tool("weather", {{"properties", {{"city", {{"type", "string"}}}}}}),
+                      tool("plant", tree), {{"type", "function"}, {"function", {{"name", "now"}}}}};
+  const std::string hermes = "... <tool_call></tool_call> ...", llama = "{{ tools }}";
+  const std::string calls[] = {R"({"name": "weather", "arguments": {"city": "Oslo"}})",
+                               R"({"name":"plant","arguments":{"v":1,"sub":{"v":-2}}})",
+                               R"({"name": "now", "arguments": {}})"};
+  for (const std::string& call : calls) {
+    const std::string text = "<tool_call>\n" + call + "\n</tool_call>";
+    EXPECT_TRUE(call_grammar(tools, hermes).accepts(text)) << text;
+    std::string bare = call;
+    bare.replace(bare.find("arguments"), 9, "parameters");
+    EXPECT_TRUE(call_grammar(tools, llama).accepts(bare)) << bare;
+    for (const std::string& whole : {text, bare}) {
+      ToolCallReader reader(tools);
+      const ToolCallReader::Part first = reader.push(whole), last = reader.finish();
+      EXPECT_EQ(first.calls.size() + last.calls.size(), 1u);
+      EXPECT_EQ(first.text + last.text, "");
+    }
+  }
+  for (const char* other : {"Hello", R"({"name":"plant","arguments":{"sub":{"v":1}}})",
+                            R"({"name":"rm","arguments":{}})"}) {
+    EXPECT_FALSE(call_grammar(tools, hermes).accepts(other));
+    EXPECT_FALSE(call_grammar(tools, hermes).accepts("<tool_call>\n" + std::string(other) +
+                                                     "\n</tool_call>"));
+  }
+  EXPECT_THROW(call_grammar(Json::array({tool("f", {{"not", Json::object()}})}), llama), RequestError);
+}
+
 }  // namespace
 }  // namespace tuff::serve

@@ -21,9 +21,13 @@ Grammar Grammar::parse(std::string_view text) {
   return g;
 }
 
-Grammar Grammar::from_json_schema(std::string_view schema) {
+Grammar Grammar::from_json_schema(std::string_view schema, std::string_view before,
+                                  std::string_view behind) {
+  using namespace text::grammar;
+  Rules rules = read_json_schema(schema);
+  rules.root = rules.add("text", sequence({literal(before), rule(rules.root), literal(behind)}));
   Grammar g;
-  g.automaton_ = automaton_of(text::grammar::read_json_schema(schema));
+  g.automaton_ = automaton_of(rules);
   return g;
 }
 
