@@ -9,6 +9,8 @@
 #include <tuff/jit.h>
 
 #include "base/check.h"
+#include "base/os_memory_room.h"
+#include "engine/device.h"
 #include "models/checkpoint.h"
 
 namespace tuff::models {
@@ -60,15 +62,14 @@ class RowBatches {
 
 class FinetuneTask final : public TrainingTask {
  public:
-  FinetuneTask(const FinetuneTraining& settings, const language::Model& model,
-               const language::Adapter& adapter, const PackedTexts& texts,
+  // `tuned`: the model by the parameters; `targets`: what they are.
+  FinetuneTask(const FinetuneTraining& settings, const language::Model& tuned,
+               const nn::StateDict& parameters, std::string targets, const PackedTexts& texts,
                const PackedTexts* heldout, const std::string& device)
-      : TrainingTask(adapter.parameters(),
-                     {.lr = settings.learning_rate, .weight_decay = settings.weight_decay}),
+      : TrainingTask(parameters, groups_of(parameters, settings)),
         settings_(settings),
-        description_(model.description()),
-        lora_(adapter.options()),
-        model_(model.with_adapter(adapter)),
+        model_(tuned),
+        targets_(std::move(targets)),
         texts_(texts),
         heldout_(heldout),
         batches_(texts, settings.batch, device),
@@ -103,9 +104,9 @@ class FinetuneTask final : public TrainingTask {
     Metadata out{{"task", {kFinetuneTask}}};
     append_settings(out, settings_);
     const auto add = [&](const char* key, const std::string& value) { out.push_back({key, {value}}); };
-    add("model", fmt::format("{} {} {}", description_.architecture, description_.parameters,
-                             description_.weight_bytes));
-    add("targets", fmt::format("{}", fmt::join(lora_.targets, " ")));
+    const language::Description& d = model_.description();
+    add("model", fmt::format("{} {} {}", d.architecture, d.parameters, d.weight_bytes));
+    add("targets", targets_);
     add("texts_xxh64", texts_.hash_hex());
     return out;
   }
@@ -129,10 +130,22 @@ class FinetuneTask final : public TrainingTask {
   }
 
  private:
+  // Weights decay, norms and biases do not.
+  static optim::AdamW::Groups groups_of(const nn::StateDict& parameters,
+                                        const FinetuneTraining& settings) {
+    optim::AdamW::Options options{.lr = settings.learning_rate,
+                                  .weight_decay = settings.weight_decay};
+    nn::Parameters maps, others;
+    for (const nn::NamedTensor& p : parameters)
+      (p.tensor.dim() > 1 ? maps : others).push_back(p.tensor);
+    optim::AdamW::Groups groups{{maps, options}};
+    options.weight_decay = 0;
+    if (!others.empty()) groups.push_back({others, options});
+    return groups;
+  }
   const FinetuneTraining& settings_;
-  const language::Description description_;
-  const language::LoraOptions lora_;
   const language::Model model_;
+  const std::string targets_;
   const PackedTexts& texts_;
   const PackedTexts* heldout_;
   RowBatches batches_;
@@ -142,10 +155,28 @@ class FinetuneTask final : public TrainingTask {
   Jit validation_;
 };
 
-language::Adapter first_adapter(const FinetuneTraining& t, const language::Model& model) {
+std::optional<language::Adapter> first_adapter(const FinetuneTraining& t,
+                                               const language::Model& model) {
+  if (t.full) return {};
   if (!t.adapter.empty()) return language::Adapter::open(t.adapter, model);
   return language::Adapter::create(
       model, {.rank = t.rank, .alpha = t.alpha, .targets = t.targets, .seed = t.seed});
+}
+
+// What a device has left.
+uint64_t room_of(const std::string& device) {
+  const std::shared_ptr<engine::Device> opened = engine::Device::get(device);
+  const hcq::DeviceInfo& info = opened->hcq().info();
+  if (!info.hardware) return os::memory_room().free_bytes;
+  const uint64_t taken = opened->hcq().allocator().stats().live_bytes;
+  return info.memory_bytes - std::min(taken, info.memory_bytes);
+}
+
+nn::StateDict first_parameters(const std::optional<language::Adapter>& adapter,
+                               const language::Model& model, const std::string& device) {
+  if (adapter) return adapter->parameters();
+  require_room(model.description().parameters, room_of(device), device);
+  return model.parameters();
 }
 
 }  // namespace
@@ -173,10 +204,28 @@ size_t RowOrder::at(uint64_t place) {
   return order_[place % order_.size()];
 }
 
+// Before any of it is taken: a training that ends for want of memory has cost its user time.
+void require_room(uint64_t weights, uint64_t room, const std::string& device) {
+  const uint64_t needed = weights * kTrainedWeightBytes;
+  constexpr double kGib = 1 << 30;
+  if (needed > room)
+    fail<OutOfMemory>("to train all {} weights takes {:.1f} GiB (F32, gradients and AdamW's two "
+                      "moments), of which {:.1f} GiB are missing: {} has {:.1f} GiB left; an "
+                      "adapter takes little", weights, double(needed) / kGib, double(needed - room) / kGib,
+                      device, double(room) / kGib);
+}
+
 FinetuneTrainer::FinetuneTrainer(const FinetuneTraining& settings, const language::Model& model,
                                  const PackedTexts& texts, const PackedTexts* heldout)
-    : Trainer(settings.device), settings_(settings), adapter_(first_adapter(settings, model)) {
-  task_ = std::make_unique<FinetuneTask>(settings_, model, adapter_, texts, heldout, device());
+    : Trainer(settings.device),
+      settings_(settings),
+      adapter_(first_adapter(settings, model)),
+      parameters_(first_parameters(adapter_, model, device())),
+      tuned_(adapter_ ? model.with_adapter(*adapter_) : model.with_parameters(parameters_)) {
+  const std::string targets =
+      adapter_ ? fmt::format("{}", fmt::join(adapter_->options().targets, " ")) : "all weights";
+  task_ = std::make_unique<FinetuneTask>(settings_, tuned_, parameters_, targets, texts, heldout,
+                                         device());
   ready(*task_);
 }
 

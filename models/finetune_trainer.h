@@ -1,8 +1,9 @@
-// Fine-tunes a language model: trains an adapter (LoRA) beside weights that stay as they are, packed
-// ones too. Called by `tuff finetune` and by tests. Must never print.
+// Fine-tunes a language model: trains an adapter (LoRA) beside weights that stay as they are,
+// packed ones too, or all weights. Called by `tuff finetune` and by tests. Must never print.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <tuff/adapter.h>
@@ -16,6 +17,7 @@ namespace tuff::models {
 inline constexpr const char* kRateSchedules[] = {"cosine", "linear", "constant"};
 
 struct FinetuneTraining : TrainingOptions {
+  bool full = false;  // all weights, and no adapter
   std::vector<std::string> targets = language::LoraOptions().targets;
   uint32_t rank = 16;
   double alpha = 32;
@@ -39,6 +41,7 @@ inline constexpr const char* kFinetuneTask = "finetune";
 // As those of the GPT: see gpt_trainer.h.
 template <class Function>
 void for_each_setting(FinetuneTraining& t, const Function& f) {
+  f("full", t.full, SettingRange{0, 1});
   f("rank", t.rank, SettingRange{1, 4096});
   f("alpha", t.alpha, SettingRange{1e-6, 1e6});
   f("context", t.context, SettingRange{2, 1 << 20});
@@ -70,18 +73,28 @@ class RowOrder {
   uint64_t pass_ = UINT64_MAX;  // of order_
 };
 
+// What a training of all weights needs at least: these, gradients and AdamW's two moments, in F32.
+inline constexpr uint64_t kTrainedWeightBytes = 4 * sizeof(float);
+// OutOfMemory saying how much of it is missing where a device has so many bytes.
+void require_room(uint64_t weights, uint64_t room, const std::string& device);
+
 class FinetuneTrainer final : public Trainer {
  public:
   // `heldout` may be null: no validation, which else is before the first step, every tenth of the
-  // steps and after the last. InvalidArgument as Adapter has it; opens the device.
+  // steps and after the last. InvalidArgument as Adapter has it, Unsupported as Model::parameters()
+  // has, OutOfMemory saying how much is missing for all weights; opens the device.
   FinetuneTrainer(const FinetuneTraining& settings, const language::Model& model,
                   const PackedTexts& texts, const PackedTexts* heldout);
   void run(TrainingObserver& observer);  // once
-  const language::Adapter& adapter() const { return adapter_; }
+  // None where all weights are trained.
+  const std::optional<language::Adapter>& adapter() const { return adapter_; }
+  const language::Model& tuned() const { return tuned_; }
 
  private:
   FinetuneTraining settings_;
-  language::Adapter adapter_;
+  std::optional<language::Adapter> adapter_;
+  nn::StateDict parameters_;
+  language::Model tuned_;
   std::unique_ptr<TrainingTask> task_;
 };
 

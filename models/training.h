@@ -100,6 +100,9 @@ class TrainingTask {
  protected:
   TrainingTask(nn::StateDict model, const optim::AdamW::Options& options)
       : model_state_(std::move(model)), optimizer_(nn::parameters_of(model_state_), options) {}
+  // The model's parameters in groups.
+  TrainingTask(nn::StateDict model, const optim::AdamW::Groups& groups)
+      : model_state_(std::move(model)), optimizer_(groups) {}
 
  private:
   nn::StateDict model_state_;

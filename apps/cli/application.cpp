@@ -154,6 +154,7 @@ int run_program(int argc, const char* const* argv) {
   add_chat_command(app, chosen);
   add_perplexity_command(app, chosen);
   add_finetune_command(app, chosen);
+  add_merge_command(app, chosen);
   add_quantize_command(app, chosen);
   add_serve_command(app, chosen);
   add_check_command(app, chosen);

@@ -51,6 +51,7 @@ void add_finetune_command(CLI::App& app, Action& chosen);
 void add_generate_command(CLI::App& app, Action& chosen);
 void add_chat_command(CLI::App& app, Action& chosen);
 void add_perplexity_command(CLI::App& app, Action& chosen);
+void add_merge_command(CLI::App& app, Action& chosen);
 void add_quantize_command(CLI::App& app, Action& chosen);
 void add_serve_command(CLI::App& app, Action& chosen);
 void add_check_command(CLI::App& app, Action& chosen);

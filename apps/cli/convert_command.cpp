@@ -1,13 +1,11 @@
 // `tuff convert A B`: a file of any format that io reads, written in one of those that it writes.
-#include <exception>
 #include <memory>
-#include <optional>
 
 #include <tuff/io.h>
 #include "base/check.h"
-#include "base/os.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
+#include "cli/write_progress.h"
 
 namespace tuff::cli {
 namespace {
@@ -17,25 +15,7 @@ struct ConvertOptions {
   bool compress = false;
 };
 
-class Interrupted : public std::exception {};
-
-void write(const ConvertOptions& o, const TensorDict& tensors) {
-  std::optional<ProgressBar> bar;
-  const uint64_t begin_ns = os::monotonic_ns();
-  const auto progress = [&](uint64_t written, uint64_t total) {
-    if (os::interrupted()) throw Interrupted();
-    if (!bar) bar.emplace("convert", total);
-    bar->update(written, [&] {
-      const double mib = double(written) / (1 << 20);
-      return fmt::format("{:.0f}/{:.0f} MiB  {:.0f} MiB/s", mib, double(total) / (1 << 20),
-                         mib * 1e9 / double(os::monotonic_ns() - begin_ns));
-    });
-  };
-  save(o.to, tensors, {.compress = o.compress, .progress = progress});
-}
-
 int convert(const ConvertOptions& o) {
-  os::catch_interrupts();
   const TensorDict file = load(o.from, {.device = o.device});
   TensorDict out;
   const DType dtype = o.dtype.empty() ? DType::Void : parse_dtype(o.dtype);
@@ -47,12 +27,10 @@ int convert(const ConvertOptions& o) {
     out.set(name, t);
   }
   for (const auto& [key, value] : file.metadata()) out.set_metadata(key, value);
-  try {
-    write(o, out);
-  } catch (const Interrupted&) {
-    fmt::print(stderr, "tuff: interrupted; {} is as it was\n", printable(o.to));
-    return kExitInterrupted;
-  }
+  const int code = write_with_bar("convert", o.to, [&](const auto& progress) {
+    save(o.to, out, {.compress = o.compress, .progress = progress});
+  });
+  if (code != kExitOk) return code;
   fmt::print("{}: {} tensor{}, {} bytes, from {}\n", printable(o.to), out.size(),
              out.size() == 1 ? "" : "s", bytes, file.format());
   return kExitOk;

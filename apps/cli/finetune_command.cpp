@@ -1,7 +1,10 @@
-// `tuff finetune`: an adapter (LoRA) for a language model, of texts or chats.
+// `tuff finetune`: an adapter (LoRA) for a language model, or all of its weights, of texts or
+// chats.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -9,9 +12,12 @@
 
 #include "base/check.h"
 #include "cli/command.h"
+#include "cli/language_model.h"
 #include "cli/terminal.h"
 #include "cli/training_command.h"
+#include "cli/write_progress.h"
 #include "engine/device.h"
+#include "language/save.h"
 #include "models/finetune_trainer.h"
 
 namespace tuff::cli {
@@ -20,11 +26,20 @@ namespace {
 struct FinetuneOptions {
   RunOptions run;
   models::FinetuneTraining training;
-  std::string model, chats, schedule = models::kRateSchedules[0];
+  std::string model, chats, merged, type, schedule = models::kRateSchedules[0];
   std::vector<std::string> texts, targets;
   std::optional<uint32_t> steps, warmup;
   double epochs = 1, heldout = 0.05;
+  bool force = false;
+  // Where the model is written; "": it is not.
+  std::string model_path() const {
+    if (!training.full) return merged;
+    const bool is_folder = os::is_directory(model);
+    return is_folder ? run.folder : (std::filesystem::path(run.folder) / "model.gguf").string();
+  }
 };
+
+constexpr double kFullRate = 2e-5;  // all weights at once learn by smaller steps
 
 // The first rows are learned, the others asked.
 struct Rows {
@@ -75,7 +90,8 @@ void choose_steps(FinetuneOptions& o, size_t rows) {
 Json done(const FinetuneOptions& o, const Rows& rows, const models::TrainingReport& report) {
   Json line = done_line("finetune", report);
   line.update({{"model", o.model},
-               {"adapter", o.run.folder},
+               {"adapter", o.training.full ? Json() : Json(o.run.folder)},
+               {"written", o.model_path().empty() ? Json() : Json(o.model_path())},
                {"rows", rows.learned.rows()},
                {"context", rows.learned.length()},
                {"learned_tokens", rows.learned.learned_tokens()},
@@ -87,6 +103,32 @@ Json done(const FinetuneOptions& o, const Rows& rows, const models::TrainingRepo
   return line;
 }
 
+// Also of a training that was interrupted, as far as it came.
+void write_results(const FinetuneOptions& o, const models::FinetuneTrainer& trainer) {
+  if (trainer.report().steps.empty()) return;
+  const auto& adapter = trainer.adapter();
+  if (adapter) adapter->save(o.run.folder, o.model);
+  if (adapter && !o.run.json)
+    fmt::print("adapter: {} (tuff chat {} --lora {})\n", o.run.folder, o.model, o.run.folder);
+  const std::string to = o.model_path();
+  if (to.empty()) return;
+  WriteBar bar("write");
+  const language::Quantized done =
+      trainer.tuned().save(to, {.type = o.type, .overwrite = o.force, .progress = std::ref(bar)});
+  bar.clear();
+  if (!o.run.json) fmt::print("model: {}\n", written_text(to, done));
+}
+
+void take_full(FinetuneOptions& o) {
+  models::FinetuneTraining& t = o.training;
+  if (!t.full) return;
+  for (const char* option : {"rank", "alpha", "target", "lora", "merged"})
+    if (o.run.given.contains(option))
+      throw UsageError(fmt::format("--{} is of adapters, --full trains none", option));
+  if (o.run.folder.empty()) o.run.folder = "tuff-model";
+  if (t.checkpoints.resume.empty() && !o.run.given.contains("lr")) t.learning_rate = kFullRate;
+}
+
 int finetune(FinetuneOptions o) {
   if (o.texts.empty() && o.chats.empty()) throw UsageError("--text or --chat is needed");
   models::FinetuneTraining& t = o.training;
@@ -95,6 +137,12 @@ int finetune(FinetuneOptions o) {
   t.schedule = uint32_t(std::ranges::find(models::kRateSchedules, o.schedule) -
                         std::begin(models::kRateSchedules));
   take_resumed(t, o.run, models::kFinetuneTask);
+  take_full(o);
+  if (o.run.folder.empty()) o.run.folder = "tuff-adapter";
+  if (o.model_path().empty() && !o.type.empty())
+    throw UsageError("--type is of what --merged or --full writes");
+  if (!o.model_path().empty())
+    language::require_savable(o.model, o.model_path(), {.type = o.type, .overwrite = o.force});
   const language::Model model = language::Model::open(o.model, {.device = t.device});
   const int64_t most = model.description().context;
   if (!o.run.given.contains("context")) t.context = uint32_t(std::min<int64_t>(t.context, most));
@@ -109,13 +157,9 @@ int finetune(FinetuneOptions o) {
   models::FinetuneTrainer trainer(t, model, rows.learned, rows.heldout ? &*rows.heldout : nullptr);
   TrainingDisplay display("finetune", t.steps, o.run.json);
   run_training(trainer, display, [] {});
-  if (!trainer.report().steps.empty()) trainer.adapter().save(o.run.folder, o.model);
-  if (o.run.json) {
-    print_json(done(o, rows, trainer.report()));
-  } else {
-    print_summary(trainer.report());
-    fmt::print("adapter: {} (tuff chat {} --lora {})\n", o.run.folder, o.model, o.run.folder);
-  }
+  if (!o.run.json) print_summary(trainer.report());
+  write_results(o, trainer);
+  if (o.run.json) print_json(done(o, rows, trainer.report()));
   return finish(o.run, curve, trainer.report());
 }
 
@@ -137,11 +181,23 @@ void add_matrices(CLI::App& c, FinetuneOptions& o) {
   add_setting(c, "--alpha", o.training.alpha, "What they add is multiplied by alpha / rank", "F",
               in_range_of<Training>("alpha"));
   c.add_option("--target", o.targets,
-               "A linear map that gets matrices, in all layers; may be repeated (default: q_proj "
-               "k_proj v_proj o_proj gate_proj up_proj down_proj)")
+               "A linear map that gets matrices, in all layers, by transformers' name: q_proj, "
+               "c_attn; may be repeated (default: all)")
       ->type_name("NAME");
   c.add_option("--lora", o.training.adapter, "Begins with this adapter instead of a new one")
       ->type_name("DIR");
+}
+
+void add_results(CLI::App& c, FinetuneOptions& o) {
+  c.add_flag("--full", o.training.full,
+             "Trains all weights, which have to be floats, and no adapter; --out then gets the "
+             "model: model.gguf, or the files of a folder. Takes 16 bytes a weight; --lr is 2e-5");
+  c.add_option("--merged", o.merged,
+               "Writes the model with the adapter merged into it too: a GGUF file of one, a folder "
+               "of a folder")
+      ->type_name("PATH");
+  add_type_option(c, o.type);
+  c.add_flag("--force", o.force, "Writes a model over files that are there already");
 }
 
 void add_steps(CLI::App& c, FinetuneOptions& o) {
@@ -179,23 +235,26 @@ void add_steps(CLI::App& c, FinetuneOptions& o) {
 
 void add_finetune_command(CLI::App& app, Action& chosen) {
   CLI::App* c = app.add_subcommand(
-      "finetune", "Trains an adapter (LoRA) for a language model, whose weights stay packed");
+      "finetune",
+      "Trains an adapter (LoRA) for a language model, whose weights stay packed, or all weights");
   auto o = std::make_shared<FinetuneOptions>();
-  o->run.folder = "tuff-adapter";
   c->add_option("model", o->model, "A GGUF file, or a folder of Hugging Face's")
       ->required()
       ->type_name("MODEL");
   add_texts(*c, *o);
   add_matrices(*c, *o);
+  add_results(*c, *o);
   add_steps(*c, *o);
   add_run_options(*c, o->run, o->training, o->training.seed,
                   "Folder of the adapter, as PEFT keeps it, and of the loss curve (default: "
-                  "tuff-adapter)");
+                  "tuff-adapter; with --full tuff-model)");
   c->footer(
       "Examples:\n"
       "  tuff finetune MODEL.gguf --text notes.txt --steps 100\n"
       "  tuff finetune MODEL.gguf --chat chats.jsonl --epochs 3 --out my-adapter --save run.safetensors\n"
-      "  tuff chat MODEL.gguf --lora my-adapter");
+      "  tuff chat MODEL.gguf --lora my-adapter\n"
+      "  tuff finetune MODEL.gguf --text notes.txt --merged tuned.gguf --type q8_0\n"
+      "  tuff finetune folder/ --full --text notes.txt --out tuned/");
   choose(c, o, finetune, chosen);
 }
 

@@ -1,6 +1,11 @@
 #include "cli/language_model.h"
 
+#include <ranges>
+
+#include <fmt/ranges.h>
 #include <tuff/adapter.h>
+
+#include "cli/terminal.h"
 
 namespace tuff::cli {
 
@@ -17,6 +22,25 @@ language::Model open_model(const ModelChoice& choice, const std::string& device)
   const language::Model model = language::Model::open(choice.path, {.device = device});
   if (choice.adapter.empty()) return model;
   return model.with_adapter(language::Adapter::open(choice.adapter, model));
+}
+
+std::string written_text(const std::string& to, const language::Quantized& done) {
+  constexpr double kMib = 1 << 20;
+  const auto types = done.tensors | std::views::transform([](const auto& entry) {
+                       return fmt::format("{} {}", entry.second, entry.first);
+                     });
+  return fmt::format("{}: {:.1f} MiB of weights, from {:.1f}; tensors: {}", printable(to),
+                     double(done.bytes) / kMib, double(done.bytes_before) / kMib,
+                     fmt::join(types, ", "));
+}
+
+void add_type_option(CLI::App& command, std::string& type) {
+  command
+      .add_option("--type", type,
+                  "Weights that have changed are written as this type of `tuff quantize`, those of "
+                  "a folder as f32, f16 or bf16 (default: as each was; f16 for one that tuff does "
+                  "not write)")
+      ->type_name("TYPE");
 }
 
 }  // namespace tuff::cli

@@ -16,5 +16,9 @@ struct ModelChoice {
 // The positional MODEL, and --lora.
 void add_model_choice(CLI::App& command, ModelChoice& choice);
 language::Model open_model(const ModelChoice& choice, const std::string& device);
+// A line for people about a model that was written.
+std::string written_text(const std::string& to, const language::Quantized& done);
+// What Model::save() writes changed weights in.
+void add_type_option(CLI::App& command, std::string& type);
 
 }  // namespace tuff::cli

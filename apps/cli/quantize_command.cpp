@@ -1,15 +1,11 @@
 // `tuff quantize`: a language model with its weights in another type.
-#include <exception>
 #include <memory>
-#include <optional>
-#include <ranges>
 
-#include <fmt/ranges.h>
 #include <tuff/language.h>
 
-#include "base/os.h"
 #include "cli/command.h"
-#include "cli/terminal.h"
+#include "cli/language_model.h"
+#include "cli/write_progress.h"
 #include "engine/device.h"
 
 namespace tuff::cli {
@@ -20,39 +16,15 @@ struct QuantizeCommandOptions {
   bool force = false;
 };
 
-class QuantizeInterrupted : public std::exception {};
-
 int quantize(const QuantizeCommandOptions& o) {
-  os::catch_interrupts();
-  std::optional<ProgressBar> bar;
-  const uint64_t begin_ns = os::monotonic_ns();
-  constexpr double kMib = 1 << 20;
-  const auto progress = [&](uint64_t written, uint64_t total) {
-    if (os::interrupted()) throw QuantizeInterrupted();
-    if (!bar) bar.emplace("quantize", total);
-    bar->update(written, [&] {
-      return fmt::format("{:.0f}/{:.0f} MiB  {:.0f} MiB/s", double(written) / kMib,
-                         double(total) / kMib,
-                         double(written) / kMib * 1e9 / double(os::monotonic_ns() - begin_ns));
-    });
-  };
   language::Quantized done;
-  try {
+  const int code = write_with_bar("quantize", o.to, [&](const auto& progress) {
     done = language::quantize(o.from, o.to, o.type,
                               {.device = engine::canonical_device(o.device), .overwrite = o.force,
                                .progress = progress});
-  } catch (const QuantizeInterrupted&) {
-    bar.reset();
-    fmt::print(stderr, "tuff: interrupted; {} is as it was\n", printable(o.to));
-    return kExitInterrupted;
-  }
-  bar.reset();
-  const auto types = done.tensors | std::views::transform([](const auto& entry) {
-                       return fmt::format("{} {}", entry.second, entry.first);
-                     });
-  fmt::print("{}: {:.1f} MiB of weights, from {:.1f}; tensors: {}\n", printable(o.to),
-             double(done.bytes) / kMib, double(done.bytes_before) / kMib, fmt::join(types, ", "));
-  return kExitOk;
+  });
+  if (code == kExitOk) fmt::print("{}\n", written_text(o.to, done));
+  return code;
 }
 
 }  // namespace

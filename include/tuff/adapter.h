@@ -14,9 +14,9 @@ namespace tuff::language {
 struct LoraOptions {
   int64_t rank = 16;
   double alpha = 32;  ///< what is added is multiplied by alpha / rank
-  /// By the names of Hugging Face's models.
-  std::vector<std::string> targets = {"q_proj",    "k_proj",  "v_proj",   "o_proj",
-                                      "gate_proj", "up_proj", "down_proj"};
+  /// By the names of Hugging Face's models, or what these end in: "q_proj", "attn.c_proj". None: all
+  /// that the model has.
+  std::vector<std::string> targets = {};
   uint64_t seed = 0;  ///< of their first values
 };
 
@@ -26,7 +26,7 @@ class Adapter {
  public:
   /// One that changes nothing yet: the first matrix is drawn as a linear layer's weight is, the
   /// second one is 0. InvalidArgument for a rank below 1, and for a target that is none of
-  /// Hugging Face's names or that the model has as part of another one.
+  /// the model's maps; Unsupported for experts and encoders.
   static Adapter create(const Model& model, const LoraOptions& options = {});
   /// A folder as the library PEFT writes it: adapter_config.json and adapter_model.safetensors.
   /// IoError, and InvalidArgument or Unsupported naming what is missing, has another shape than the
@@ -41,9 +41,10 @@ class Adapter {
 
  private:
   friend class Model;
-  Adapter(LoraOptions options, nn::StateDict parameters)
-      : options_(std::move(options)), parameters_(std::move(parameters)) {}
+  Adapter(LoraOptions options, bool transposed, nn::StateDict parameters)
+      : options_(std::move(options)), transposed_(transposed), parameters_(std::move(parameters)) {}
   LoraOptions options_;
+  bool transposed_;  // the maps of Hugging Face's model: GPT-2's
   nn::StateDict parameters_;
 };
 

@@ -14,6 +14,7 @@
 
 #include <tuff/grammar.h>
 #include <tuff/jit.h>
+#include <tuff/module.h>
 #include <tuff/tensor.h>
 #include <tuff/tokenizer.h>
 
@@ -43,7 +44,18 @@ struct ReadOptions {
   bool checkpoints = false;
 };
 
+/// How Model::save() writes.
+struct SaveOptions {
+  /// Of weights that have changed: as quantize() names types, in folders "f32", "f16" or "bf16". "":
+  /// the type that each had, or F16 in place of one that tuff has no encoder for.
+  std::string type;
+  bool overwrite = false;  ///< files that are there already
+  /// As QuantizeOptions has it.
+  std::function<void(uint64_t written, uint64_t total)> progress = {};
+};
+
 class Adapter;
+struct Quantized;
 
 /// A model with its tokenizer: one that writes texts, or an encoder, which embed() alone takes.
 /// Weights stay in the blocks that the file packs them in, and are read when they are first used.
@@ -65,6 +77,19 @@ class Model {
   /// The same model with what an adapter adds to its linear maps; in place of another adapter.
   /// InvalidArgument for an adapter of another model.
   Model with_adapter(const Adapter& adapter) const;
+  /// Copies of all weights, F32, by the names that GGUF files have for them; they require gradients:
+  /// for fine-tuning all of a model. Reads the file again. Unsupported naming a tensor of packed
+  /// blocks.
+  nn::StateDict parameters() const;
+  /// The same model with these in place of some or all of its weights; with the same adapter.
+  /// InvalidArgument naming what is no weight of it or has another shape.
+  Model with_parameters(const nn::StateDict& parameters) const;
+  /// Writes the model as it is now, whatever it was opened from: a GGUF file, or a folder with its
+  /// other files. What an adapter adds is merged in, in F32; weights that have not changed are
+  /// copied byte for byte. Files are whole or as they were before; memory holds no more than a
+  /// tensor. InvalidArgument for another type and files that are there already; IoError as
+  /// tuff::load() and save().
+  Quantized save(const std::string& to, const SaveOptions& options = {}) const;
 
  private:
   friend class Sequence;
@@ -296,7 +321,7 @@ struct QuantizeOptions {
   std::function<void(uint64_t written, uint64_t total)> progress = {};
 };
 
-/// What quantize() has written.
+/// What quantize() or Model::save() has written.
 struct Quantized {
   uint64_t bytes_before = 0, bytes = 0;     ///< of all tensors
   std::map<std::string, int64_t> tensors;  ///< how many are of each type

@@ -73,11 +73,31 @@ void bind_model(py::module_& m) {
           "(tokens) of integers -> (tokens, vocabulary): logits, without a cache; (texts, tokens) of "
           "several. texts, positions: of tokens of several texts behind each other in a row.")
       .def("with_adapter", &Model::with_adapter, arg("adapter"),
-           "The same model with what an adapter adds to its linear maps.");
+           "The same model with what an adapter adds to its linear maps.")
+      .def(
+          "parameters", [](const Model& model) { return dict_of(model.parameters()); },
+          "Copies of all weights, float32, by the names that GGUF files have for them; they require "
+          "gradients. Packed blocks are not trained.")
+      .def(
+          "with_parameters",
+          [](const Model& model, const py::dict& parameters) {
+            return model.with_parameters(state_from(parameters));
+          },
+          arg("parameters"), "The same model with these in place of some or all of its weights.")
+      .def(
+          "save",
+          [](const Model& model, const Path& to, const std::string& type, bool overwrite) {
+            const Unlocked others;
+            return model.save(to.string(), {.type = type, .overwrite = overwrite});
+          },
+          arg("to"), arg("type") = "", arg("overwrite") = false,
+          "Writes the model as it is now, in the format that it was opened from, with an adapter "
+          "merged in; what has not changed is copied. type: of weights that have changed (as "
+          "quantize() has it); default: as each was.");
 }
 
 void bind_adapter(py::module_& m) {
-  static const language::LoraOptions usual;
+  static const language::LoraOptions usual;  // no targets: all
   py::class_<Adapter>(m, "Adapter", "Low-rank matrices beside a model's linear maps (LoRA).")
       .def_static(
           "create",
@@ -359,7 +379,7 @@ void bind_perplexity(py::module_& m) {
 
 void bind_quantize(py::module_& m) {
   using language::Quantized;
-  py::class_<Quantized>(m, "Quantized", "What quantize() has written.")
+  py::class_<Quantized>(m, "Quantized", "What quantize() or Model.save() has written.")
       .def_readonly("bytes_before", &Quantized::bytes_before)
       .def_readonly("bytes", &Quantized::bytes, "Of all tensors.")
       .def_readonly("tensors", &Quantized::tensors, "How many are of each type.");
@@ -381,6 +401,7 @@ void bind_quantize(py::module_& m) {
 void bind_language(py::module_& parent) {
   py::module_ m = parent.def_submodule("language", "Language models in files.");
   bind_description(m);
+  bind_quantize(m);
   bind_model(m);
   bind_adapter(m);
   bind_sequence(m);
@@ -390,7 +411,6 @@ void bind_language(py::module_& parent) {
   bind_batch(m);
   bind_embed(m);
   bind_perplexity(m);
-  bind_quantize(m);
 }
 
 }  // namespace tuff::python

@@ -1,4 +1,4 @@
-// The encoders of GGUF's element types: floats -> blocks, on the host. Called by language/quantize.
+// The encoders of GGUF's element types: floats -> blocks, on the host. Called by language/tensor_writer.
 // Layouts: dequantize.h. Must never know files.
 #pragma once
 

@@ -1,9 +1,11 @@
 #include <tuff/adapter.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <random>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,52 +23,117 @@ using Json = nlohmann::json;
 
 constexpr int64_t kLargestRank = 4096;
 
-// A linear map of each layer, by Hugging Face's name of it.
+using Map = Projection LayerWeights::*;
+
+// A linear map of each layer, by transformers' name of it and by GGUF's. Where files have several
+// as one, these stand behind each other.
 struct Target {
-  const char* part;
-  const char* name;
-  Projection LayerWeights::* map;
+  std::string_view part, name, tensor;
+  std::array<Map, 3> maps;
 };
-constexpr Target kTargets[] = {
-    {"self_attn", "q_proj", &LayerWeights::queries}, {"self_attn", "k_proj", &LayerWeights::keys},
-    {"self_attn", "v_proj", &LayerWeights::values},  {"self_attn", "o_proj", &LayerWeights::output},
-    {"mlp", "gate_proj", &LayerWeights::gate},       {"mlp", "up_proj", &LayerWeights::up},
-    {"mlp", "down_proj", &LayerWeights::down},
+constexpr Target kUsual[] = {
+    {"self_attn", "q_proj", "attn_q", {&LayerWeights::queries}},
+    {"self_attn", "k_proj", "attn_k", {&LayerWeights::keys}},
+    {"self_attn", "v_proj", "attn_v", {&LayerWeights::values}},
+    {"self_attn", "o_proj", "attn_output", {&LayerWeights::output}},
+    {"mlp", "gate_proj", "ffn_gate", {&LayerWeights::gate}},
+    {"mlp", "up_proj", "ffn_up", {&LayerWeights::up}},
+    {"mlp", "down_proj", "ffn_down", {&LayerWeights::down}},
+};
+constexpr Target kPhi3[] = {
+    {"self_attn", "qkv_proj", "attn_qkv",
+     {&LayerWeights::queries, &LayerWeights::keys, &LayerWeights::values}},
+    {"self_attn", "o_proj", "attn_output", {&LayerWeights::output}},
+    {"mlp", "gate_up_proj", "ffn_up", {&LayerWeights::gate, &LayerWeights::up}},
+    {"mlp", "down_proj", "ffn_down", {&LayerWeights::down}},
+};
+constexpr Target kGpt2[] = {
+    {"attn", "c_attn", "attn_qkv",
+     {&LayerWeights::queries, &LayerWeights::keys, &LayerWeights::values}},
+    {"attn", "c_proj", "attn_output", {&LayerWeights::output}},
+    {"mlp", "c_fc", "ffn_up", {&LayerWeights::up}},
+    {"mlp", "c_proj", "ffn_down", {&LayerWeights::down}},
 };
 
-const Target& target_of(const std::string& name) {
-  const auto found = std::ranges::find(kTargets, name, [](const Target& t) { return t.name; });
-  if (found != std::end(kTargets)) return *found;
-  std::vector<std::string> known;
-  for (const Target& t : kTargets) known.push_back(t.name);
-  fail<InvalidArgument>("an adapter of '{}': linear maps are {}", name, fmt::join(known, ", "));
+// What transformers calls the layers of an architecture, and their maps.
+struct Family {
+  std::string_view layers;
+  std::span<const Target> targets;
+  bool transposed;  // weights are (in, out)
+};
+Family family_of(const Config& c) {
+  const std::string_view name = c.architecture.name;
+  if (name == "bert")
+    fail<Unsupported>("adapters of {}, which writes no texts, are not known", name);
+  if (name == "gpt2") return {"transformer.h", kGpt2, true};
+  if (name == "phi3") return {"model.layers", kPhi3, false};
+  return {"model.layers", kUsual, false};
 }
 
-std::string name_of(int64_t layer, const Target& t, char matrix) {
-  return fmt::format("base_model.model.model.layers.{}.{}.{}.lora_{}.weight", layer, t.part, t.name,
-                     matrix);
+// As PEFT does: by the name, or what it ends in.
+bool is_meant(const Target& t, std::string_view wanted) {
+  return wanted == t.name || wanted == fmt::format("{}.{}", t.part, t.name);
+}
+
+std::vector<std::string> names_of(const Family& family) {
+  std::vector<std::string> out;
+  for (const Target& t : family.targets)
+    if (std::ranges::find(out, t.name) == out.end()) out.emplace_back(t.name);
+  return out;
+}
+
+// In the order that the options have.
+std::vector<const Target*> chosen(const Family& family, const LoraOptions& o) {
+  std::vector<const Target*> out;
+  for (const std::string& wanted : o.targets) {
+    const size_t before = out.size();
+    for (const Target& t : family.targets) {
+      if (!is_meant(t, wanted)) continue;
+      if (std::ranges::find(out, &t) != out.end())
+        fail<InvalidArgument>("the target {} is given twice", wanted);
+      out.push_back(&t);
+    }
+    if (out.size() == before)
+      fail<InvalidArgument>("an adapter of '{}': linear maps are {}", wanted,
+                            fmt::join(names_of(family), ", "));
+  }
+  return out;
+}
+
+std::string name_of(const Family& family, size_t layer, const Target& t, char matrix) {
+  return fmt::format("base_model.model.{}.{}.{}.{}.lora_{}.weight", family.layers, layer, t.part,
+                     t.name, matrix);
+}
+
+std::string tensor_of(size_t layer, const Target& t) {
+  return fmt::format("blk.{}.{}.weight", layer, t.tensor);
 }
 
 struct Extents {
-  int64_t out, in;
+  int64_t out = 0, in = 0;
 };
 Extents extents_of(const LayerWeights& l, const Target& t) {
-  const Tensor& w = (l.*t.map).weight;
-  if (!w.defined())
-    fail<Unsupported>("the model's layers have no map {}; adapters of experts are not known yet",
-                      t.name);
-  return {int64_t(w.size(0)), int64_t(w.size(1))};
+  Extents e;
+  for (const Map map : t.maps) {
+    if (!map) continue;
+    const Projection& p = l.*map;
+    if (!p.weight.defined())
+      fail<Unsupported>("the model's layers have no map {}; adapters of experts are not known yet: "
+                        "targets may be q_proj, k_proj, v_proj and o_proj", t.name);
+    e.out += p.out(), e.in = int64_t(p.weight.size(1));
+  }
+  return e;
 }
 
 // Every matrix with its name and extents, in the order of the layers.
 template <class Function>
-void for_each_matrix(const Weights& w, const LoraOptions& o, const Function& f) {
+void for_each_matrix(const Config& c, const Weights& w, const LoraOptions& o, const Function& f) {
+  const Family family = family_of(c);
   for (size_t i = 0; i < w.layers.size(); i++) {
-    for (const std::string& name : o.targets) {
-      const Target& t = target_of(name);
-      const Extents e = extents_of(w.layers[i], t);
-      f(name_of(int64_t(i), t, 'A'), o.rank, e.in);
-      f(name_of(int64_t(i), t, 'B'), e.out, o.rank);
+    for (const Target* t : chosen(family, o)) {
+      const Extents e = extents_of(w.layers[i], *t);
+      f(name_of(family, i, *t, 'A'), o.rank, e.in);
+      f(name_of(family, i, *t, 'B'), e.out, o.rank);
     }
   }
 }
@@ -76,14 +143,7 @@ void require_options(const LoraOptions& o, const Config& c) {
     fail<InvalidArgument>("a rank of {}: 1 to {} are possible", o.rank, kLargestRank);
   if (!std::isfinite(o.alpha)) fail<InvalidArgument>("alpha is {}", o.alpha);
   if (o.targets.empty()) fail<InvalidArgument>("an adapter has at least one target");
-  for (const std::string& t : o.targets) {
-    target_of(t);
-    if (std::ranges::count(o.targets, t) > 1)
-      fail<InvalidArgument>("the target {} is given twice", t);
-  }
-  for (const char* other : {"phi3", "gpt2", "bert"})
-    if (std::string_view(c.architecture.name) == other)
-      fail<Unsupported>("adapters of {}, which has other maps than Llama, are not known yet", other);
+  chosen(family_of(c), o);
 }
 
 Json adapter_config(const std::string& path) {
@@ -124,19 +184,22 @@ LoraOptions options_from(const Json& json, const std::string& path) {
 
 Adapter Adapter::create(const Model& model, const LoraOptions& options) {
   const Model::State& s = *model.state_;
-  require_options(options, s.config);
+  LoraOptions o = options;
+  if (o.targets.empty()) o.targets = names_of(family_of(s.config));
+  require_options(o, s.config);
   const std::string device = s.weights.embedding.device();
-  std::mt19937_64 random(options.seed);
+  std::mt19937_64 random(o.seed);
   nn::StateDict parameters;
-  for_each_matrix(s.weights, options, [&](const std::string& name, int64_t rows, int64_t columns) {
+  const auto add = [&](const std::string& name, int64_t rows, int64_t columns) {
     std::vector<float> values(size_t(rows * columns));
     // As PEFT's: uniform within the root of 1 / in.
     const double bound = 1 / std::sqrt(double(columns));
     if (name.ends_with("A.weight"))
       for (float& v : values) v = float((double(random() >> 11) * 0x1p-52 - 1) * bound);
     parameters.push_back({name, Tensor::from(values, {rows, columns}, {DType::F32, device, true})});
-  });
-  return Adapter(options, std::move(parameters));
+  };
+  for_each_matrix(s.config, s.weights, o, add);
+  return Adapter(std::move(o), family_of(s.config).transposed, std::move(parameters));
 }
 
 Adapter Adapter::open(const std::string& folder, const Model& model) {
@@ -153,7 +216,7 @@ Adapter Adapter::open(const std::string& folder, const Model& model) {
   std::map<std::string, std::vector<int64_t>> shapes;
   for (const TensorInfo& info : file.info()) shapes.emplace(info.name, info.shape);
   nn::StateDict parameters;
-  for_each_matrix(s.weights, options, [&](const std::string& name, int64_t rows, int64_t columns) {
+  const auto take = [&](const std::string& name, int64_t rows, int64_t columns) {
     const auto found = shapes.find(name);
     if (found == shapes.end()) fail<InvalidArgument>("{} lacks the tensor {}", path, name);
     if (found->second != std::vector{rows, columns})
@@ -162,11 +225,12 @@ Adapter Adapter::open(const std::string& folder, const Model& model) {
     Tensor t = file.at(name).detach().to(DType::F32).contiguous().realize();
     parameters.push_back({name, t.set_requires_grad()});
     shapes.erase(found);
-  });
+  };
+  for_each_matrix(s.config, s.weights, options, take);
   if (!shapes.empty())
     fail<Unsupported>("{}: the tensor {} belongs to none of the adapter's targets", path,
                       shapes.begin()->first);
-  return Adapter(std::move(options), std::move(parameters));
+  return Adapter(std::move(options), family_of(s.config).transposed, std::move(parameters));
 }
 
 void Adapter::save(const std::string& folder, const std::string& base) const {
@@ -178,41 +242,60 @@ void Adapter::save(const std::string& folder, const std::string& base) const {
                      {"base_model_name_or_path", base}, {"r", options_.rank},
                      {"lora_alpha", options_.alpha}, {"target_modules", options_.targets},
                      {"lora_dropout", 0.0},          {"bias", "none"},
-                     {"inference_mode", true}};
+                     {"fan_in_fan_out", transposed_}, {"inference_mode", true}};
   os::write_text(folder + "/adapter_config.json", json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 Model Model::with_adapter(const Adapter& adapter) const {
   const State& s = *state_;
-  auto state = std::make_shared<State>(
-      State{s.config, s.description, s.tokenizer, s.weights, s.device});
-  const Config& c = state->config;
-  const LoraOptions& o = adapter.options_;
-  std::map<std::string, Tensor> matrices;
-  for (const auto& p : adapter.parameters_) matrices.emplace(p.name, p.tensor);
+  auto state = std::make_shared<State>(State{s.config, s.description, s.tokenizer, s.weights,
+                                             s.device, s.path, s.parameters,
+                                             std::make_shared<Adapter>(adapter)});
+  const std::map<std::string, LowRank> additions = state->additions();
+  const Family family = family_of(s.config);
   for (size_t i = 0; i < state->weights.layers.size(); i++) {
     LayerWeights& l = state->weights.layers[i];
-    for (const Target& t : kTargets) {
-      Projection& p = l.*t.map;
-      p.adapter = {};
-      if (std::ranges::find(o.targets, t.name) == o.targets.end()) continue;
-      const auto down = matrices.find(name_of(int64_t(i), t, 'A')),
-                 up = matrices.find(name_of(int64_t(i), t, 'B'));
-      const Extents e = extents_of(l, t);
-      if (down == matrices.end() || up == matrices.end() || down->second.size(1) != e.in ||
-          up->second.size(0) != e.out)
-        fail<InvalidArgument>("the adapter is of another model: layer {}'s {} is ({}, {})", i,
-                              t.name, e.out, e.in);
-      // GGUF files have the rows of llama's queries and keys so that what is rotated together is
-      // neighbours.
-      const bool turned = c.architecture.pairs == RopePairs::Neighbours;
-      const int64_t heads = t.map == &LayerWeights::queries ? c.heads
-                            : t.map == &LayerWeights::keys  ? c.kv_heads
-                                                            : 0;
-      p.adapter = {down->second, up->second, o.alpha / double(o.rank), turned ? heads : 0};
+    for (const Target& t : family.targets) {
+      const auto added = additions.find(tensor_of(i, t));
+      int64_t begin = 0;
+      for (const Map map : t.maps) {
+        if (!map) continue;
+        Projection& p = l.*map;
+        p.adapter = added == additions.end() ? LowRank() : added->second;
+        if (t.maps[1] && p.weight.defined()) p.adapter.part = {begin, p.out()}, begin += p.out();
+      }
     }
   }
   return Model(std::move(state));
+}
+
+std::map<std::string, LowRank> Model::State::additions() const {
+  std::map<std::string, LowRank> out;
+  if (!adapter) return out;
+  const LoraOptions& o = adapter->options();
+  const Family family = family_of(config);
+  std::map<std::string, Tensor> matrices;
+  for (const nn::NamedTensor& p : adapter->parameters()) matrices.emplace(p.name, p.tensor);
+  for (size_t i = 0; i < weights.layers.size(); i++) {
+    for (const Target* t : chosen(family, o)) {
+      const auto down = matrices.find(name_of(family, i, *t, 'A')),
+                 up = matrices.find(name_of(family, i, *t, 'B'));
+      const Extents e = extents_of(weights.layers[i], *t);
+      if (down == matrices.end() || up == matrices.end() || down->second.size(1) != e.in ||
+          up->second.size(0) != e.out)
+        fail<InvalidArgument>("the adapter is of another model: layer {}'s {} is ({}, {})", i,
+                              t->name, e.out, e.in);
+      // GGUF files have the rows of llama's queries and keys so that what is rotated together is
+      // neighbours.
+      const bool turned = config.architecture.pairs == RopePairs::Neighbours;
+      const int64_t heads = t->name == "q_proj"   ? config.heads
+                            : t->name == "k_proj" ? config.kv_heads
+                                                  : 0;
+      out[tensor_of(i, *t)] = {down->second, up->second, o.alpha / double(o.rank),
+                               turned ? heads : 0};
+    }
+  }
+  return out;
 }
 
 }  // namespace tuff::language

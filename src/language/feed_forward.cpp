@@ -60,7 +60,7 @@ Tensor experts(const Config& c, const Experts& e, const Tensor& x) {
                        : by_all(c, e, x, weights, chosen_experts);
   if (!e.shared_gate.weight.defined()) return y;
   const Tensor shared = gated(c, e.shared_gate, e.shared_up, e.shared_down, x);
-  return y + shared * x.linear(e.shared_router).sigmoid();
+  return y + shared * x.linear(e.shared_router.unsqueeze(0)).sigmoid();
 }
 
 }  // namespace

@@ -344,25 +344,33 @@ std::string renamed(std::string name, std::string_view architecture, bool has_po
   return name;
 }
 
+constexpr std::string_view kExpertMark = ".experts.";
+constexpr size_t kMostExperts = 1 << 16;
+constexpr Rename kExpertKinds[] = {
+    {"w1.weight", "ffn_gate_exps.weight"},      {"gate_proj.weight", "ffn_gate_exps.weight"},
+    {"w3.weight", "ffn_up_exps.weight"},        {"up_proj.weight", "ffn_up_exps.weight"},
+    {"w2.weight", "ffn_down_exps.weight"},      {"down_proj.weight", "ffn_down_exps.weight"},
+};
+
+// Of "blk.0.experts.3.up_proj.weight": the third part of a tensor of all experts.
+FolderTensor expert_of(const std::string& name, size_t mark) {
+  const size_t number = mark + kExpertMark.size(), dot = name.find('.', number);
+  const std::string_view text = name;
+  const auto expert = parse_number<size_t>(text.substr(number, dot - number));
+  const std::string_view rest = dot == text.npos ? "" : text.substr(dot + 1);
+  const auto* kind = std::ranges::find(kExpertKinds, rest, &Rename::from);
+  if (!expert || *expert >= kMostExperts || kind == std::end(kExpertKinds))
+    fail<Unsupported>("the tensor {} is none that tuff knows of experts", name);
+  return {name.substr(0, mark + 1) + std::string(kind->to), *expert};
+}
+
 // Experts that files have one by one, by the name of all of them.
 class ExpertParts {
  public:
-  // False for a tensor that is of no expert: "blk.0.experts.3.up_proj.weight".
-  bool take(const std::string& name, const Tensor& tensor) {
-    constexpr std::string_view kMark = ".experts.";
-    const size_t mark = name.find(kMark);
-    if (mark == std::string::npos) return false;
-    const size_t number = mark + kMark.size(), dot = name.find('.', number);
-    const std::string_view text = name;
-    const auto expert = parse_number<size_t>(text.substr(number, dot - number));
-    const std::string_view rest = dot == text.npos ? "" : text.substr(dot + 1);
-    const auto* kind = std::ranges::find(kKinds, rest, &Rename::from);
-    if (!expert || *expert >= kMost || kind == std::end(kKinds))
-      fail<Unsupported>("the tensor {} is none that tuff knows of experts", name);
-    auto& parts = all_[name.substr(0, mark + 1) + std::string(kind->to)];
-    if (parts.size() <= *expert) parts.resize(*expert + 1);
-    parts[*expert] = tensor;
-    return true;
+  void add(const FolderTensor& place, const Tensor& tensor) {
+    std::vector<Tensor>& parts = all_[place.name];
+    if (parts.size() <= *place.expert) parts.resize(*place.expert + 1);
+    parts[*place.expert] = tensor;
   }
   // Copied side by side: a few of them are read at a time, by their numbers.
   void add_to(TensorDict& out) {
@@ -377,24 +385,8 @@ class ExpertParts {
   }
 
  private:
-  static constexpr size_t kMost = 1 << 16;
-  static constexpr Rename kKinds[] = {
-      {"w1.weight", "ffn_gate_exps.weight"},      {"gate_proj.weight", "ffn_gate_exps.weight"},
-      {"w3.weight", "ffn_up_exps.weight"},        {"up_proj.weight", "ffn_up_exps.weight"},
-      {"w2.weight", "ffn_down_exps.weight"},      {"down_proj.weight", "ffn_down_exps.weight"},
-  };
   std::map<std::string, std::vector<Tensor>> all_;
 };
-
-// As a GGUF file would hold the numbers of `name`.
-Tensor laid_out(const std::string& name, const Tensor& t, std::string_view architecture) {
-  if (architecture.starts_with("gemma") && name.ends_with("norm.weight"))
-    return t.to(DType::F32) + 1;
-  const bool conv1d = architecture == "gpt2" && name.starts_with("blk.") && t.dim() == 2;
-  if (conv1d) return t.transpose(0, 1);
-  if (name.ends_with("ffn_gate_inp_shexp.weight")) return t.reshape({t.numel()});
-  return t;
-}
 
 Json parsed(std::string_view text) {
   Json json = Json::parse(text, nullptr, false);
@@ -414,21 +406,58 @@ Config::Pooling hugging_face_pooling(std::string_view text) {
   fail<Unsupported>("1_Pooling/config.json: neither the mean nor the first token is taken");
 }
 
-TensorDict hugging_face_tensors(const std::string& folder, const Config& c,
-                                const tuff::LoadOptions& options) {
+FolderLayout::FolderLayout(const Config& config, const TensorDict& file)
+    : architecture_(config.architecture.name),
+      post_norms_(file.contains("model.layers.0.post_feedforward_layernorm.weight")) {}
+
+FolderTensor FolderLayout::place(const std::string& name) const {
+  if (is_of_no_use(name, architecture_)) return {};
+  const std::string to = renamed(name, architecture_, post_norms_);
+  const size_t mark = to.find(kExpertMark);
+  return mark == std::string::npos ? FolderTensor{to, {}} : expert_of(to, mark);
+}
+
+bool FolderLayout::is_transposed(const std::string& name, const Tensor& numbers) const {
+  return architecture_ == "gpt2" && name.starts_with("blk.") && numbers.dim() == 2;
+}
+bool FolderLayout::has_one_added(const std::string& name) const {
+  return architecture_.starts_with("gemma") && name.ends_with("norm.weight");
+}
+
+Tensor FolderLayout::read(const std::string& name, const Tensor& numbers) const {
+  if (has_one_added(name)) return numbers.to(DType::F32) + 1;
+  if (is_transposed(name, numbers)) return numbers.transpose(0, 1);
+  if (name.ends_with("ffn_gate_inp_shexp.weight")) return numbers.reshape({numbers.numel()});
+  return numbers;
+}
+
+Tensor FolderLayout::written(const std::string& name, const Tensor& numbers) const {
+  if (has_one_added(name)) return numbers - 1;
+  if (is_transposed(name, numbers)) return numbers.transpose(0, 1);
+  if (name.ends_with("ffn_gate_inp_shexp.weight")) return numbers.reshape({1, numbers.numel()});
+  return numbers;
+}
+
+std::string hugging_face_weights(const std::string& folder) {
   const std::filesystem::path at(folder);
   const auto index = at / "model.safetensors.index.json";
-  const bool sharded = std::filesystem::exists(index);
-  const TensorDict file =
-      tuff::load((sharded ? index : at / "model.safetensors").string(), options);
-  const bool post_norms = file.contains("model.layers.0.post_feedforward_layernorm.weight");
+  return (std::filesystem::exists(index) ? index : at / "model.safetensors").string();
+}
+
+TensorDict hugging_face_tensors(const std::string& folder, const Config& c,
+                                const tuff::LoadOptions& options) {
+  const TensorDict file = tuff::load(hugging_face_weights(folder), options);
+  const FolderLayout layout(c, file);
   TensorDict out;
   ExpertParts experts;
   for (const std::string& name : file.names()) {
-    if (is_of_no_use(name, c.architecture.name)) continue;
-    const std::string to = renamed(name, c.architecture.name, post_norms);
+    const FolderTensor place = layout.place(name);
+    if (place.name.empty()) continue;
     const Tensor t = file.at(name).detach();
-    if (!experts.take(to, t)) out.set(to, laid_out(to, t, c.architecture.name));
+    if (place.expert)
+      experts.add(place, t);
+    else
+      out.set(place.name, layout.read(place.name, t));
   }
   experts.add_to(out);
   return out;

@@ -2,6 +2,7 @@
 // transformers. Called by Model::open(). Must never know how they are computed with.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,31 @@ Config hugging_face_config(std::string_view json);
 // (sentence-transformers).
 Config::Pooling hugging_face_pooling(std::string_view json);
 
+// Where a tensor of a folder's files stands in a model.
+struct FolderTensor {
+  std::string name;              // of GGUF files; "": the model has no use for it
+  std::optional<size_t> expert;  // it is that one of the tensor's
+};
+
+// Names and layouts of a folder's files, and those of GGUF files.
+class FolderLayout {
+ public:
+  FolderLayout(const Config& config, const TensorDict& file);
+  // Unsupported for one of experts that tuff does not know.
+  FolderTensor place(const std::string& name) const;
+  // The numbers of a GGUF file's tensor, as it holds them, of those of a folder's; and back.
+  Tensor read(const std::string& name, const Tensor& numbers) const;
+  Tensor written(const std::string& name, const Tensor& numbers) const;
+
+ private:
+  bool is_transposed(const std::string& name, const Tensor& numbers) const;
+  bool has_one_added(const std::string& name) const;
+  std::string architecture_;
+  bool post_norms_;
+};
+
+// model.safetensors.index.json, or model.safetensors.
+std::string hugging_face_weights(const std::string& folder);
 // The tensors of model.safetensors, or of the files that model.safetensors.index.json names, as a
 // GGUF file would name them and hold their numbers. IoError as load().
 TensorDict hugging_face_tensors(const std::string& folder, const Config& config,

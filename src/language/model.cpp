@@ -1,10 +1,12 @@
 #include "language/model_state.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 
 #include "base/check.h"
 #include "base/os.h"
+#include "io/dequantize.h"
 #include "language/decoder.h"
 #include "language/hugging_face.h"
 
@@ -12,6 +14,9 @@ namespace tuff::language {
 namespace {
 
 constexpr int64_t kUsualContext = 4096;
+constexpr std::string_view kRopeFactors = "rope_";  // how names of what is no weight begin
+
+tuff::LoadOptions from_file(const std::string& device) { return {.device = device, .mmap = true}; }
 
 Description description_of(const Config& c, const TensorDict& file) {
   Description d;
@@ -70,9 +75,18 @@ Model Model::open(const std::string& path, const LoadOptions& options) {
   }
 }
 
+bool Model::State::is_folder() const { return std::filesystem::is_directory(path); }
+
+TensorDict Model::State::tensors() const {
+  const tuff::LoadOptions how = from_file(device);
+  TensorDict out = is_folder() ? hugging_face_tensors(path, config, how) : tuff::load(path, how);
+  for (const nn::NamedTensor& p : parameters) out.set(p.name, p.tensor);
+  return out;
+}
+
 std::shared_ptr<const Model::State> Model::State::read(const std::string& path,
                                                        const LoadOptions& options) {
-  const tuff::LoadOptions how{.device = options.device, .mmap = true};
+  const tuff::LoadOptions how = from_file(options.device);
   std::optional<TensorDict> file;
   std::optional<Tokenizer> tokenizer;
   Config config;
@@ -101,7 +115,45 @@ std::shared_ptr<const Model::State> Model::State::read(const std::string& path,
   take(weights.rope_factors_long, config.long_rope_divisors);
   return std::make_shared<State>(State{std::move(config), std::move(description),
                                        std::move(*tokenizer), std::move(weights),
-                                       options.device});
+                                       options.device, path});
+}
+
+nn::StateDict Model::parameters() const {
+  const TensorDict all = state_->tensors();
+  for (const TensorInfo& t : all.info())
+    if (io::packed_blocks(all, t.name).defined())
+      fail<Unsupported>("{}: the tensor {} is of packed blocks, {}, which are not trained: an "
+                        "adapter is, or floats (tuff quantize --type f16)", state_->path, t.name,
+                        t.type);
+  nn::StateDict out;
+  for (const std::string& name : all.names()) {
+    if (name.starts_with(kRopeFactors)) continue;
+    Tensor t = all.at(name).detach().to(DType::F32).clone().realize();
+    out.push_back({name, t.set_requires_grad()});
+  }
+  return out;
+}
+
+Model Model::with_parameters(const nn::StateDict& parameters) const {
+  const State& s = *state_;
+  TensorDict all = s.tensors();
+  for (const nn::NamedTensor& p : parameters) {
+    if (!all.contains(p.name) || p.name.starts_with(kRopeFactors))
+      fail<InvalidArgument>("{} is none of the model's weights", p.name);
+    all.set(p.name, p.tensor);
+  }
+  auto state = std::make_shared<State>(State{s.config, s.description, s.tokenizer,
+                                             weights_of(all, s.config), s.device, s.path});
+  state->parameters = s.parameters;
+  for (const nn::NamedTensor& p : parameters) {
+    const auto known = std::ranges::find(state->parameters, p.name, &nn::NamedTensor::name);
+    if (known == state->parameters.end())
+      state->parameters.push_back(p);
+    else
+      *known = p;
+  }
+  const Model model(std::move(state));
+  return s.adapter ? model.with_adapter(*s.adapter) : model;
 }
 
 const Description& Model::description() const { return state_->description; }

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <tuff/adapter.h>
+#include <tuff/io.h>
 #include <tuff/language.h>
 
 #include "language/config.h"
@@ -26,7 +28,15 @@ struct Model::State {
   Tokenizer tokenizer;
   Weights weights;
   std::string device;
+  std::string path;
+  nn::StateDict parameters = {};                   // in place of weights of the file
+  std::shared_ptr<const Adapter> adapter = {};     // null: none
   std::unique_ptr<EmbeddingGraphs> embeddings = std::make_unique<EmbeddingGraphs>();
+  bool is_folder() const;
+  // All tensors, read anew, with `parameters`, as a GGUF file would name them.
+  TensorDict tensors() const;
+  // What the adapter adds, by the names of tensors.
+  std::map<std::string, LowRank> additions() const;
   // InvalidArgument for a token that is not in the vocabulary.
   void require_tokens(std::span<const int32_t> tokens) const;
   void require_writer() const;  // InvalidArgument for an encoder

@@ -34,7 +34,8 @@ class Reader {
       fail<InvalidArgument>("the tensor {} is ({}), ({}) was wanted", name,
                             fmt::join(found->second, ", "), fmt::join(shape, ", "));
     used_.insert(name);
-    return file_.at(name).detach().to(DType::F32);  // in the kernel that reads it
+    const Tensor t = file_.at(name);
+    return (t.requires_grad() ? t : t.detach()).to(DType::F32);  // in the kernel that reads it
   }
   ExpertMaps experts(const std::string& name, int64_t count, int64_t out, int64_t in) {
     ExpertMaps maps{count, out, in, at(name, {count, out, in}), ""};
@@ -68,8 +69,7 @@ class Reader {
 };
 
 Projection part(const Projection& whole, int64_t begin, int64_t rows) {
-  return {whole.weight.narrow(0, begin, rows),
-          whole.bias.defined() ? whole.bias.narrow(0, begin, rows) : Tensor()};
+  return {whole.weight, whole.bias, {}, {begin, rows}};
 }
 
 void read_attention(LayerWeights& l, Reader& from, const std::string& prefix, const Config& c) {
@@ -100,8 +100,7 @@ void read_experts(Experts& e, Reader& from, const std::string& prefix, const Con
   e.up = from.experts(prefix + "ffn_up_exps.weight", n, hidden, c.width);
   e.down = from.experts(prefix + "ffn_down_exps.weight", n, c.width, hidden);
   if (!from.has(prefix + "ffn_gate_shexp.weight")) return;
-  e.shared_router =
-      from.at(prefix + "ffn_gate_inp_shexp.weight", {c.width}).reshape({1, c.width});
+  e.shared_router = from.at(prefix + "ffn_gate_inp_shexp.weight", {c.width});
   e.shared_gate = from.projection(prefix + "ffn_gate_shexp", c.shared_hidden, c.width);
   e.shared_up = from.projection(prefix + "ffn_up_shexp", c.shared_hidden, c.width);
   e.shared_down = from.projection(prefix + "ffn_down_shexp", c.width, c.shared_hidden);
@@ -153,16 +152,15 @@ void read_embeddings(Weights& w, Reader& from, const Config& c) {
 }  // namespace
 
 // The matrices may be trained: whatever is made of them is made anew in each call.
-Tensor LowRank::operator()(const Tensor& x) const {
-  Tensor second = up;
-  if (heads_in_turns > 0) {
-    const int64_t rows = int64_t(up.size(0)), rank = int64_t(up.size(1));
-    second = up.reshape({heads_in_turns, 2, rows / heads_in_turns / 2, rank})
-                 .transpose(1, 2)
-                 .reshape({rows, rank});
-  }
-  return x.linear(down).linear(second) * scale;
+Tensor LowRank::rows() const {
+  if (heads_in_turns == 0) return part.of(up);
+  const int64_t rows = int64_t(up.size(0)), rank = int64_t(up.size(1));
+  return up.reshape({heads_in_turns, 2, rows / heads_in_turns / 2, rank})
+      .transpose(1, 2)
+      .reshape({rows, rank});
 }
+Tensor LowRank::operator()(const Tensor& x) const { return x.linear(down).linear(rows()) * scale; }
+Tensor LowRank::product() const { return rows().matmul(down) * scale; }
 
 Tensor ExpertMaps::one(const Tensor& expert) const {
   const Tensor picked = all.index_select(0, expert);

@@ -11,20 +11,36 @@
 
 namespace tuff::language {
 
+// Rows of a map that files have as one with others. They are narrowed where they are used: what is
+// trained changes, and a view of it made before would not.
+struct MapRows {
+  int64_t begin = 0, count = 0;  // 0: all there are
+  Tensor of(const Tensor& map) const {
+    return count > 0 && map.defined() ? map.narrow(0, begin, count) : map;
+  }
+};
+
 // Another map to be added by way of few elements, (rank, in) and then (out, rank), times `scale`.
 struct LowRank {
   Tensor down, up;  // undefined: nothing is added
   double scale = 1;
   int64_t heads_in_turns = 0;  // above 0: the map's rows have those of a head's halves in turns
+  MapRows part = {};
   Tensor operator()(const Tensor& x) const;
+  Tensor product() const;  // (out, in), what is added in all
+
+ private:
+  Tensor rows() const;  // of `up`, as those of the map stand
 };
 
 // A linear map (out, in); a bias that is undefined is none.
 struct Projection {
   Tensor weight, bias;
   LowRank adapter = {};
+  MapRows part = {};
+  int64_t out() const { return part.count > 0 ? part.count : int64_t(weight.size(0)); }
   Tensor operator()(const Tensor& x) const {
-    const Tensor y = x.linear(weight, bias);
+    const Tensor y = x.linear(part.of(weight), part.of(bias));
     return adapter.down.defined() ? y + adapter(x) : y;
   }
 };
@@ -50,7 +66,7 @@ struct ExpertMaps {
 struct Experts {
   Tensor router;         // (experts, width)
   ExpertMaps gate, up, down;
-  Tensor shared_router;  // (1, width)
+  Tensor shared_router;  // (width)
   Projection shared_gate, shared_up, shared_down;
 };
 

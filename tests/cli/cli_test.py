@@ -22,7 +22,7 @@ TUFF = None
 COMMANDS = [[], ["devices"], ["check"], ["train"], ["train", "gpt"], ["train", "digits"], ["train", "copy"], ["generate"], ["bench"],
             ["bench", "matmul"], ["bench", "softmax"], ["bench", "train"], ["bench", "compile"], ["tune"],
             ["bringup"], ["cache"], ["cache", "info"], ["cache", "list"], ["cache", "prune"], ["cache", "clear"],
-            ["cache", "verify"], ["emu"], ["emu", "run"], ["inspect"], ["convert"], ["run"], ["chat"], ["perplexity"], ["finetune"], ["quantize"], ["serve"], ["tokenize"], ["docs"]]
+            ["cache", "verify"], ["emu"], ["emu", "run"], ["inspect"], ["convert"], ["run"], ["chat"], ["perplexity"], ["finetune"], ["merge"], ["quantize"], ["serve"], ["tokenize"], ["docs"]]
 TINY = ["--layers", "1", "--heads", "2", "--embed", "8", "--context", "8", "--batch", "2"]
 
 

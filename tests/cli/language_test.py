@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""`tuff chat`, `tuff perplexity` and `tuff quantize` from outside, with small random models.
+"""`tuff chat`, `tuff perplexity`, `tuff finetune`, `tuff merge` and `tuff quantize` from outside, with small random
+models.
 
 Usage: language_test.py TUFF
 """
@@ -73,12 +74,44 @@ class Language(unittest.TestCase):
         resumed = self.tuff(0, *common, "--steps", 33, "--resume", "state.safetensors").stdout
         self.assertEqual(sum('"event":"step"' in line for line in resumed.splitlines()), 3)
 
+    def test_an_adapter_is_merged(self):
+        text = self.folder / "text"
+        text.write_text("abcdefgh" * 60)
+        run = self.tuff(0, "finetune", MODEL, "--text", text, "--context", 16, "--rank", 2, "--lr", 0.02, "--device", "CPU",
+                        "--steps", 10, "--merged", "merged.gguf", "--type", "f32")
+        self.assertRegex(run.stdout, r"adapter: tuff-adapter .*\nmodel: merged.gguf: 0.. MiB of weights")
+        self.tuff(0, "merge", MODEL, "again.gguf", "--lora", "tuff-adapter", "--type", "f32", "--device", "CPU")
+        self.assertEqual(*((self.folder / name).read_bytes() for name in ("merged.gguf", "again.gguf")))
+        want, got = (self.answer(*model, "--raw", "--prompt", "abcd", "--tokens", 8)["text"]
+                     for model in ([MODEL, "--lora", "tuff-adapter"], ["merged.gguf"]))
+        self.assertEqual(got, want)
+        again = ["merge", MODEL, "again.gguf", "--lora", "tuff-adapter", "--device", "CPU"]
+        self.assertIn("again.gguf is there already", self.tuff(1, *again).stderr)
+        self.assertRegex(self.tuff(0, *again, "--force").stdout, r"^again.gguf: .* tensors: \d+ F16, \d+ F32\n$")
+
+    def test_all_weights_are_trained(self):
+        text = self.folder / "text"
+        text.write_text("abcdefgh" * 60)
+        common = ["--full", "--text", text, "--context", 16, "--lr", 0.002, "--device", "CPU", "--steps", 10]
+        self.tuff(0, "finetune", MODEL, *common)
+        loss = [json.loads(self.tuff(0, "perplexity", model, "--text", text, "--context", 16, "--device", "CPU",
+                                     "--json").stdout)["perplexity"] for model in (MODEL, "tuff-model/model.gguf")]
+        self.assertLess(loss[1], loss[0])
+        self.assertIn("model.gguf is there already", self.tuff(1, "finetune", MODEL, *common).stderr)
+        for option in (["--rank", 4], ["--merged", "x"], ["--lora", "x"]):
+            self.assertIn("--full trains none", self.tuff(2, "finetune", MODEL, *common, *option).stderr)
+        self.tuff(0, "quantize", MODEL, "q8.gguf", "--type", "q8_0", "--device", "CPU")
+        self.assertIn("packed blocks, Q8_0, which are not trained",
+                      self.tuff(1, "finetune", "q8.gguf", *common, "--out", "other").stderr)
+
     def test_what_cannot_be_learned_is_named(self):
         text = self.folder / "text"
         text.write_text("a")
         for code, wanted, *arguments in (
                 (2, "--text or --chat is needed", MODEL), (1, "none: no such file", MODEL, "--text", "none"),
                 (1, "no token that could be learned", MODEL, "--text", text),
+                (2, "--type is of what", MODEL, "--text", text, "--type", "f16"),
+                (1, "'q9' is none of the types", MODEL, "--text", text, "--merged", "x.gguf", "--type", "q9"),
                 (2, "--context 65: the model was trained for 64", MODEL, "--text", text, "--context", 65),
                 (1, "no chat template", MODEL, "--chat", text),
                 (1, "an adapter of 'wq'", MODEL, "--text", MODEL, "--target", "wq")):

@@ -1,4 +1,4 @@
-// Adapters against PEFT's (scripts/lora-values.py): logits, training steps, files.
+// Adapters against PEFT's (scripts/finetune-values.py): logits, training steps, files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,11 +17,12 @@
 namespace tuff::language {
 namespace {
 
-const std::string kFolder = TUFF_SOURCE_DIR "/tests/data/language/llama3_lora";
+const std::string kModels = TUFF_SOURCE_DIR "/tests/data/language/";
+const std::string kFolder = kModels + "llama3_lora";
 constexpr double kNearPeft = 1e-4;
 
-nlohmann::json lora_values() {
-  std::ifstream in(kFolder + "/values.json");
+nlohmann::json lora_values(const std::string& name = "llama3") {
+  std::ifstream in(kModels + name + "_lora/values.json");
   return nlohmann::json::parse(in);
 }
 Tensor tokens_as(const Sizes& sizes) { return Tensor::from(fixture_tokens(), sizes); }
@@ -50,13 +51,16 @@ std::string with_field(const ScratchFolder& in, const char* key, const nlohmann:
   return folder;
 }
 
+class AdaptersOf : public testing::TestWithParam<const char*> {};
+
 // GGUF files have rows of queries and keys in another order than the folder that the adapter is of.
-TEST(Adapters, GiveTheLogitsThatPeftGives) {
-  const Tensor want = Tensor::from(flat(lora_values()["logits"]), {14, 48});
-  const Model file = fixture_model("llama3");
-  const Model folder = Model::open(TUFF_SOURCE_DIR "/tests/data/language/llama3");
-  for (const Model& model : {file, folder})
-    expect_near(model.with_adapter(Adapter::open(kFolder, model))(tokens_as({14})), want);
+TEST_P(AdaptersOf, GiveTheLogitsThatPeftGives) {
+  const std::string name = GetParam();
+  const Tensor want = Tensor::from(flat(lora_values(name)["logits"]), {14, 48});
+  for (const Model& model : {fixture_model(name), Model::open(kModels + name)}) {
+    const Adapter adapter = Adapter::open(kModels + name + "_lora", model);
+    expect_near(model.with_adapter(adapter)(tokens_as({14})), want);
+  }
 }
 
 TEST(Adapters, AreReadTokenByTokenToo) {
@@ -69,24 +73,63 @@ TEST(Adapters, AreReadTokenByTokenToo) {
   for (size_t i = 0; i < want.size(); i++) EXPECT_NEAR(got[i], want[i], kNearPeft);
 }
 
-TEST(Adapters, LearnAsPeftsDo) {
+void expect_losses(const Model& model, const nn::StateDict& parameters, double rate,
+                   const std::vector<double>& want, bool checkpoints = false) {
+  optim::AdamW optimizer(nn::parameters_of(parameters), {.lr = rate, .weight_decay = 0});
+  Jit step([&](const std::vector<Tensor>& in) {
+    optimizer.zero_grad();
+    const Tensor loss = mean_loss(model, in[0], checkpoints);
+    loss.backward();
+    optimizer.step({loss});
+    return std::vector<Tensor>{loss};
+  });
+  for (const double loss : want)
+    EXPECT_NEAR(step({tokens_as({2, 7})})[0].item(), loss, 2e-3 * loss);
+}
+
+TEST_P(AdaptersOf, LearnAsPeftsDo) {
+  const std::string name = GetParam();
+  const nlohmann::json values = lora_values(name);
+  const Model model = fixture_model(name);
+  const Adapter adapter = Adapter::open(kModels + name + "_lora", model);
+  expect_losses(model.with_adapter(adapter), adapter.parameters(), values["rate"],
+                values["losses"]);
+}
+INSTANTIATE_TEST_SUITE_P(, AdaptersOf, testing::Values("llama3", "phi3", "gpt2"),
+                         [](const auto& row) { return std::string(row.param); });
+
+TEST(Adapters, LearnTheSameWhereLayersAreComputedAgain) {
   const nlohmann::json values = lora_values();
   const Model model = fixture_model("llama3");
-  for (const bool checkpoints : {false, true}) {
-    const Adapter adapter = Adapter::open(kFolder, model);
-    const Model with = model.with_adapter(adapter);
-    optim::AdamW optimizer(nn::parameters_of(adapter.parameters()),
-                           {.lr = values["rate"], .weight_decay = 0});
-    Jit step([&](const std::vector<Tensor>& in) {
-      optimizer.zero_grad();
-      const Tensor loss = mean_loss(with, in[0], checkpoints);
-      loss.backward();
-      optimizer.step({loss});
-      return std::vector<Tensor>{loss};
-    });
-    for (const double want : values["losses"])
-      EXPECT_NEAR(step({tokens_as({2, 7})})[0].item(), want, 2e-3 * want);
-  }
+  const Adapter adapter = Adapter::open(kFolder, model);
+  expect_losses(model.with_adapter(adapter), adapter.parameters(), values["rate"],
+                values["losses"], true);
+}
+
+// All weights of a folder, by the losses that transformers has.
+class AllWeights : public testing::TestWithParam<const char*> {};
+TEST_P(AllWeights, LearnAsThoseOfTransformers) {
+  std::ifstream in(kModels + "full.json");
+  const nlohmann::json values = nlohmann::json::parse(in);
+  const Model model = Model::open(kModels + GetParam());
+  const nn::StateDict parameters = model.parameters();
+  expect_losses(model.with_parameters(parameters), parameters, values["rate"],
+                values["losses"][GetParam()]);
+}
+INSTANTIATE_TEST_SUITE_P(, AllWeights,
+                         testing::Values("llama3", "phi3", "gemma3", "gpt2", "qwen2moe"),
+                         [](const auto& row) { return std::string(row.param); });
+
+TEST(Adapters, ASaidTargetIsTheEndOfANameOrAllOfIt) {
+  const Model model = fixture_model("gpt2");
+  const auto count = [&](std::vector<std::string> targets) {
+    return Adapter::create(model, {.rank = 1, .targets = std::move(targets)}).parameters().size();
+  };
+  EXPECT_EQ(count({}), 16u);
+  EXPECT_EQ(count({"c_proj"}), 8u) << "of attention and of the branch behind it";
+  EXPECT_EQ(count({"attn.c_proj"}), 4u);
+  EXPECT_NE(error_of([&] { count({"c_proj", "mlp.c_proj"}); }).find("given twice"),
+            std::string::npos);
 }
 
 TEST(Adapters, ANewOneChangesNothingAndHasGradients) {
@@ -155,7 +198,10 @@ TEST(Adapters, WhatIsNotKnownIsNamed) {
             std::string::npos);
   EXPECT_NE(error_of([&] { Adapter::create(model, {.targets = {"wq"}}); }).find("'wq'"),
             std::string::npos);
-  EXPECT_THROW(Adapter::create(fixture_model("phi3")), Unsupported);
+  EXPECT_THROW(Adapter::create(fixture_model("bert_mean")), Unsupported);
+  const Model experts = fixture_model("mixtral");
+  EXPECT_THROW(Adapter::create(experts), Unsupported);
+  EXPECT_EQ(Adapter::create(experts, {.targets = {"q_proj"}}).parameters().size(), 4u);
   EXPECT_THROW(Adapter::open("/nowhere", model), IoError);
   const auto refused = [&](const char* key, const nlohmann::json& value) {
     const ScratchFolder scratch;

@@ -1,5 +1,6 @@
 // Fine-tuning: what is packed into rows and what is learned of it, in which order; trainings that
 // go on, and steps of several batches.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -185,7 +186,7 @@ class Finetune : public testing::Test {
     FinetuneTrainer trainer(t, model, texts, nullptr);
     UntilStep observer(last);
     trainer.run(observer);
-    parameters = trainer.adapter().parameters();
+    parameters = t.full ? trainer.tuned().parameters() : trainer.adapter()->parameters();
     return trainer.report();
   }
   static std::vector<float> losses(const TrainingReport& r) {
@@ -216,6 +217,31 @@ TEST_F(Finetune, GoesOnAsWithoutABreak) {
   EXPECT_EQ(losses(train(t)), whole);
   t.rank = 3;
   EXPECT_THROW(train(t), InvalidArgument) << "an adapter of another rank";
+}
+
+TEST_F(Finetune, AllWeightsGoOnAsWithoutABreak) {
+  FinetuneTraining t = settings();
+  t.full = true, t.learning_rate = 1e-3, t.weight_decay = 0.1;
+  const std::vector<float> whole = losses(train(t));
+  EXPECT_LT(whole.back(), whole.front());
+  const nn::StateDict last = parameters;
+  EXPECT_EQ(train(t, 1).parameter_count, model.description().parameters);
+  t.checkpoints.save = folder.path("state.safetensors");
+  train(t, 3);
+  t.checkpoints = {.resume = t.checkpoints.save, .save = "", .every = 0};
+  EXPECT_EQ(losses(train(t)), whole);
+  ASSERT_EQ(parameters.size(), last.size());
+  for (size_t i = 0; i < last.size(); i++)
+    EXPECT_EQ(parameters[i].tensor.to_vector<float>(), last[i].tensor.to_vector<float>());
+  t.full = false;
+  EXPECT_THROW(train(t), InvalidArgument) << "an adapter";
+}
+
+TEST(FinetuneMemory, WhatIsMissingIsSaid) {
+  require_room(1 << 20, 16 << 20, "CPU");
+  EXPECT_THAT(error_text<OutOfMemory>([] { require_room(1ull << 30, 4ull << 30, "CPU"); }),
+              testing::HasSubstr("16.0 GiB (F32, gradients and AdamW's two moments), of which 12.0 "
+                                 "GiB are missing: CPU has 4.0 GiB left"));
 }
 
 // All targets of these rows are learned, so that the mean of means is that of all.

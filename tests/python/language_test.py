@@ -58,10 +58,34 @@ class Language(unittest.TestCase):
             again = tuff.language.Adapter.open(folder, self.model)
             for name, value in parameters.items():
                 self.assertEqual(again.parameters()[name].tolist(), value.tolist())
+            trained = self.model.with_adapter(again)
+            done = trained.save(pathlib.Path(folder) / "merged.gguf", type="f32")
+            self.assertGreater(done.tensors["F32"], 4)
+            merged = tuff.language.Model.open(pathlib.Path(folder) / "merged.gguf", device="CPU")
+            self.assertLess((merged(tokens) - trained(tokens)).abs().max().item(), 1e-4)
         packed = self.model(tokens[0], texts=tuff.tensor([0, 0, 1, 1], device="CPU"),
                             positions=tuff.tensor([0, 1, 0, 1], device="CPU"))
         alone = self.model(tokens[0, 2:].contiguous())
         self.assertLess((packed[2:] - alone).abs().max().item(), 1e-4)
+
+    def test_all_weights(self):
+        tokens = tuff.tensor([[3, 1, 4, 1], [5, 9, 2, 6]], device="CPU")
+        parameters = self.model.parameters()
+        self.assertIn("blk.0.attn_q.weight", parameters)
+        model = self.model.with_parameters(parameters)
+        optimizer = tuff.optim.SGD(list(parameters.values()), lr=0.05)
+        first = model(tokens)[:, :-1].flatten(0, 1).cross_entropy(tokens[:, 1:].flatten())
+        first.backward()
+        optimizer.step([first])
+        again = model(tokens)[:, :-1].flatten(0, 1).cross_entropy(tokens[:, 1:].flatten())
+        self.assertLess(again.item(), first.item())
+        with tempfile.TemporaryDirectory() as folder:
+            to = pathlib.Path(folder) / "tuned.gguf"
+            model.save(to, type="f32")
+            tuned = tuff.language.Model.open(to, device="CPU")
+            self.assertLess((tuned(tokens) - model(tokens)).abs().max().item(), 1e-4)
+            with self.assertRaisesRegex(tuff.InvalidArgument, "is there already"):
+                model.save(to=to)
 
     def test_answers(self):
         s = tuff.language.Sequence(self.model)

@@ -1,5 +1,5 @@
 // The header of a GGUF file, version 3 (github.com/ggml-org/ggml, docs/gguf.md). Called by
-// language/quantize; a pure function. Contents follow it, each tensor's at a multiple of the
+// language/write_gguf; a pure function. Contents follow it, each tensor's at a multiple of the
 // alignment.
 #pragma once
 
