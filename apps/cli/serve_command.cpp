@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include <tuff/language.h>
@@ -24,10 +25,11 @@ struct ServeCommandOptions {
   std::string device, key_file, template_file;
   serve::ServerOptions server;
   int64_t max_body = 4, queue = 64, time_limit = 600, shutdown_time = 10;
-  bool json = false;
+  bool json = false, no_warm_up = false;
 };
 
 constexpr int64_t kConnectionsBeside = 32;  // for what does not wait for the model
+constexpr std::chrono::milliseconds kLook{50};  // between looks at whether it is to end
 
 std::vector<std::string> keys_of_file(const std::string& path) {
   std::vector<std::string> keys;
@@ -60,13 +62,15 @@ serve::ServerOptions server_options(const ServeCommandOptions& o) {
   if (std::ranges::find(s.keys, "") != s.keys.end())
     throw UsageError("--api-key is empty: a key was wanted");
   s.model.queue = size_t(o.queue);
+  s.model.warm_up = !o.no_warm_up;
   s.model.time_limit = std::chrono::seconds(o.time_limit);
   s.http.body_bytes = size_t(o.max_body) << 20;
   s.http.connections = size_t(s.model.batch.sequences + o.queue + kConnectionsBeside);
   return s;
 }
 
-void tell(const ServeCommandOptions& o, const serve::ServerOptions& s, const std::string& device, int port) {
+void tell(const ServeCommandOptions& o, const serve::ServerOptions& s, const std::string& device,
+          int port, const serve::WarmUp& warm) {
   const bool ipv6 = s.http.host.find(':') != std::string::npos;
   const std::string url = fmt::format("http://{}{}{}:{}", ipv6 ? "[" : "", s.http.host,
                                       ipv6 ? "]" : "", port);
@@ -75,9 +79,12 @@ void tell(const ServeCommandOptions& o, const serve::ServerOptions& s, const std
                               url));
   if (o.json) {
     print_json({{"event", "listening"}, {"url", url}, {"host", s.http.host}, {"port", port},
-                {"model", s.name}, {"device", device}});
+                {"model", s.name}, {"device", device}, {"graphs", warm.graphs},
+                {"warm_up_seconds", warm.seconds}});
     return;
   }
+  if (warm.graphs > 0)
+    fmt::print("Warm after {:.1f} s: {} graphs are captured.\n", warm.seconds, warm.graphs);
   const bool local = serve::is_loopback(s.http.host);
   fmt::print("{} on {}: {} ({}), OpenAI's API below /v1. Ctrl-C ends it.\n", printable(s.name),
              device, url, local ? "this machine alone" : "for the network");
@@ -89,8 +96,10 @@ int serve_model(const ServeCommandOptions& o) {
   const std::string device = engine::canonical_device(o.device);
   const serve::ServerOptions s = server_options(o);
   serve::Server server(open_model(o.model, device), s);
-  tell(o, s, device, server.port());
-  while (!os::interrupted()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  std::optional<serve::WarmUp> warm;
+  while (!os::interrupted() && !warm) warm = server.wait_until_warm(kLook);
+  if (warm) tell(o, s, device, server.port(), *warm);
+  while (!os::interrupted()) std::this_thread::sleep_for(kLook);
   server.shut_down(std::chrono::seconds(o.shutdown_time));
   return kExitOk;
 }
@@ -136,6 +145,8 @@ void add_serve_command(CLI::App& app, Action& chosen) {
   c->add_option("--chat-template", o->template_file, "Jinja, instead of the model's own")
       ->type_name("FILE");
   add_limits(*c, *o);
+  c->add_flag("--no-warm-up", o->no_warm_up,
+              "Starts at once; the first answers wait until their kernels are compiled");
   add_device_option(*c, o->device);
   c->add_flag("--json", o->json, "The address as a JSON object");
   c->footer(

@@ -26,6 +26,7 @@ struct Description {
   int64_t context = 0;        ///< positions that it was trained for
   uint64_t parameters = 0;    ///< elements of all weights
   uint64_t weight_bytes = 0;  ///< as they are stored
+  bool encodes = false;       ///< embed() alone takes it: it writes no texts
 };
 
 /// How a model is loaded.
@@ -244,6 +245,9 @@ class Batch {
   /// that answer is dropped, the others go on.
   std::vector<std::pair<Id, Answer>> step();
   bool idle() const;  ///< nothing waits or runs
+  /// Captures the graphs that answers run, which the first ones would wait for otherwise (seconds
+  /// each, where kernels have to be compiled). Told of each one, counted from 1; false ends it.
+  void warm_up(const std::function<bool(size_t)>& on_graph = {});
   BatchStats stats() const;
   int64_t context() const;
   const Model& model() const;
@@ -254,8 +258,8 @@ class Batch {
 };
 
 /// A text as a vector of length 1, near those of texts that mean the like: the mean of what the
-/// model's last norm gives for each token, or what an encoder's file says (its first). Texts
-/// of like lengths run one captured graph.
+/// model's last norm gives for each token, or what an encoder's file says (its first). Lengths
+/// are padded to powers of 2 from 16 on, each of which is a captured graph.
 /// InvalidArgument for no token, one that is not in the vocabulary, or more than the model was
 /// trained for.
 std::vector<float> embed(const Model& model, std::span<const int32_t> tokens);

@@ -43,7 +43,8 @@ void bind_description(py::module_& m) {
       .def_readonly("vocabulary", &Description::vocabulary)
       .def_readonly("context", &Description::context, "Positions that it was trained for.")
       .def_readonly("parameters", &Description::parameters, "Elements of all weights.")
-      .def_readonly("weight_bytes", &Description::weight_bytes, "As they are stored.");
+      .def_readonly("weight_bytes", &Description::weight_bytes, "As they are stored.")
+      .def_readonly("encodes", &Description::encodes, "embed() alone takes it.");
 }
 
 void bind_model(py::module_& m) {
@@ -206,11 +207,10 @@ struct Piece {
   std::vector<TokenLogprobs> logprobs;
 };
 
-// What a function of Python says of a piece; only what is false ends the answer.
-bool goes_on(const py::object& function, const language::AnswerPiece& p) {
-  const Piece piece{std::string(p.text), {p.tokens.begin(), p.tokens.end()},
-                    {p.logprobs.begin(), p.logprobs.end()}};
-  const py::tuple arguments = py::make_tuple(piece);
+// What a function of Python says of something; only what is false ends it.
+template <class T>
+bool goes_on(const py::object& function, const T& something) {
+  const py::tuple arguments = py::make_tuple(something);
   const auto result =
       py::reinterpret_steal<py::object>(call_python(function.ptr(), arguments.ptr()));
   if (!result) throw py::error_already_set();
@@ -223,7 +223,10 @@ GenerateOptions generate_options(int64_t tokens, const Sampling& sampling,
   GenerateOptions options{
       .tokens = tokens, .sampling = sampling, .stop = stop, .logprobs = logprobs};
   if (!on_piece.is_none())
-    options.on_piece = [on_piece](const auto& piece) { return goes_on(on_piece, piece); };
+    options.on_piece = [on_piece](const language::AnswerPiece& p) {
+      return goes_on(on_piece, Piece{std::string(p.text), {p.tokens.begin(), p.tokens.end()},
+                                     {p.logprobs.begin(), p.logprobs.end()}});
+    };
   return options;
 }
 
@@ -313,6 +316,14 @@ void bind_batch(py::module_& m) {
       .def("cancel", &Batch::cancel, arg("id"), "Drops it, whether it waits or runs.")
       .def("step", &Batch::step, "One call of the model: (id, answer) of those that ended in it.")
       .def("idle", &Batch::idle, "Nothing waits or runs.")
+      .def(
+          "warm_up",
+          [](Batch& b, const py::object& on_graph) {
+            if (on_graph.is_none()) return b.warm_up();
+            b.warm_up([&](size_t n) { return goes_on(on_graph, n); });
+          },
+          arg("on_graph") = py::none(),
+          "Captures the graphs that answers run. on_graph: told of each one, False ends it.")
       .def("stats", &Batch::stats)
       .def("context", &Batch::context)
       .def("model", &Batch::model);

@@ -238,6 +238,10 @@ std::vector<std::pair<Batch::Id, Answer>> Batch::step() {
   return std::exchange(s.ended, {});
 }
 
+void Batch::warm_up(const std::function<bool(size_t)>& on_graph) {
+  state_->reader.warm_up(int64_t(state_->sequences), on_graph);
+}
+
 bool Batch::idle() const {
   const State& s = *state_;
   return s.waiting.empty() && s.running.empty() && s.ended.empty();

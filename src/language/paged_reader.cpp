@@ -112,6 +112,21 @@ std::span<const float> PagedReader::run(Shape shape, std::span<const Piece> piec
   return logits_;
 }
 
+void PagedReader::warm_up(int64_t sequences, const std::function<bool(size_t)>& on_graph) {
+  std::vector<Shape> shapes;
+  for (int64_t n = 1; n <= int64_t(std::bit_ceil(uint64_t(sequences))); n *= 2)
+    shapes.push_back({n, 1});
+  for (const int64_t rows : kRows)
+    if (rows > 1 && rows <= rows_for(context_)) shapes.push_back({1, rows});
+  const int32_t token = 0;
+  const Piece nobodys{{&token, 1}, 0, {&scratch_, 1}};
+  size_t count = 0;
+  for (const Shape shape : shapes) {
+    while (!graph(shape).captured()) run(shape, {&nobodys, 1});
+    if (on_graph && !on_graph(++count)) return;
+  }
+}
+
 JitStats PagedReader::stats(int64_t sequences) const {
   const auto found = graphs_.find({sequences, 1});
   return found == graphs_.end() ? JitStats() : found->second->stats();

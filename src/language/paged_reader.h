@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -36,6 +37,9 @@ class PagedReader {
   // The logits behind each token of a piece of up to kEach.
   static constexpr int64_t kEach = 8;
   std::span<const float> read_each(const Piece& piece);
+  // Captures the graphs that read() has for up to so many sequences. Told of each one, counted from
+  // 1; false ends it.
+  void warm_up(int64_t sequences, const std::function<bool(size_t)>& on_graph);
   // Of the graph that reads a token of each of so many sequences.
   JitStats stats(int64_t sequences) const;
 

@@ -95,6 +95,7 @@ struct Server::State {
   HttpResponse write(const Generation& generation, std::vector<std::vector<int32_t>> prompts,
                      std::shared_ptr<AnswerFormat> format, HttpPeer& peer);
   void check_model(const std::string& name) const;
+  void check_writer() const;
   ReplyHandle submit(const Generation& generation, std::vector<std::vector<int32_t>> prompts);
   ResponseHead head(const char* kind);
 
@@ -268,6 +269,8 @@ HttpResponse Server::State::dispatch(const HttpRequest& request, HttpPeer& peer)
     return {.body = metrics.text(thread.stats()), .type = "text/plain; version=0.0.4"};
   if (path == "/health") {
     if (closing) throw RequestError(503, "the server is shutting down");
+    if (!thread.wait_until_warm(0ms))
+      throw RequestError(503, "the server is warming up: its graphs are compiled");
     return {.body = R"({"status":"ok"})"};
   }
   if (path == "/")
@@ -303,6 +306,15 @@ void Server::State::check_model(const std::string& name) const {
                      fmt::format("there is no model {}; there is {}", shown(Json(name)),
                                  options.name),
                      "model", "model_not_found");
+}
+
+void Server::State::check_writer() const {
+  const language::Description& d = model.description();
+  if (d.encodes)
+    throw RequestError(400, fmt::format("{} is an encoder ({}), which writes no texts: ask "
+                                        "/v1/embeddings",
+                                        options.name, d.architecture),
+                       "model", "model_writes_no_texts");
 }
 
 ResponseHead Server::State::head(const char* kind) {
@@ -364,6 +376,7 @@ HttpResponse Server::State::write(const Generation& generation,
 HttpResponse Server::State::chat(const HttpRequest& request, HttpPeer& peer) {
   const ChatRequest r = read_chat_request(request.body);
   check_model(r.model);
+  check_writer();
   std::vector<int32_t> tokens = prompts.chat(r);
   return write(r.generation, {std::move(tokens)},
                chat_format(head("chatcmpl"), model.tokenizer(), size_t(r.generation.choices),
@@ -374,6 +387,7 @@ HttpResponse Server::State::chat(const HttpRequest& request, HttpPeer& peer) {
 HttpResponse Server::State::complete(const HttpRequest& request, HttpPeer& peer) {
   const CompletionRequest r = read_completion_request(request.body);
   check_model(r.model);
+  check_writer();
   std::vector<std::vector<int32_t>> tokens;
   std::vector<std::string> echoed;
   for (const Input& input : r.prompts) {
@@ -423,6 +437,10 @@ Server::Server(language::Model model, const ServerOptions& options)
 
 Server::~Server() {
   if (state_->http) shut_down({});
+}
+
+std::optional<WarmUp> Server::wait_until_warm(std::chrono::milliseconds most) {
+  return state_->thread.wait_until_warm(most);
 }
 
 int Server::port() const { return state_->http->port(); }

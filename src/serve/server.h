@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ class Server {
   Server(language::Model model, const ServerOptions& options);
   ~Server();
   int port() const;
+  // Until the first answer waits for no compilation, or the time is up; nothing then.
+  std::optional<WarmUp> wait_until_warm(std::chrono::milliseconds most);
   // Takes nothing more, waits so long for what runs, and ends what is left.
   void shut_down(std::chrono::milliseconds most);
 

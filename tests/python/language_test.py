@@ -87,6 +87,9 @@ class Language(unittest.TestCase):
         batch = tuff.language.Batch(self.model, sequences=2, cache_tokens=64)
         s = tuff.language.Sequence(self.model)
         want = {batch.add([5 + i], tokens=4, sampling=GREEDY): [5 + i] for i in range(3)}
+        graphs = []
+        batch.warm_up(lambda n: graphs.append(n) or n < 2)
+        self.assertEqual(graphs, [1, 2])
         dropped = batch.add([1], on_piece=lambda piece: self.fail("it was cancelled"))
         batch.cancel(dropped)
         self.assertEqual(batch.context(), 64)
