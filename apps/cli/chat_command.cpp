@@ -22,7 +22,7 @@ struct ConversationOptions {
   ModelChoice model;
   std::string prompt, system, device;
   bool raw = false, json = false;
-  int64_t tokens = -1, context = 0;
+  int64_t tokens = -1, context = 0, keep = -1;
   language::Sampling sampling;
   std::vector<std::string> stop;
 };
@@ -105,7 +105,12 @@ class Conversation {
       if (!o_.json) std::cout << shown(piece.text) << std::flush;
       return !os::interrupted();
     };
-    return language::generate(sequence_, prompt, {o_.tokens, o_.sampling, o_.stop, show});
+    return language::generate(sequence_, prompt,
+                              {.tokens = o_.tokens,
+                               .sampling = o_.sampling,
+                               .stop = o_.stop,
+                               .on_piece = show,
+                               .keep = o_.keep});
   }
 
   // The first token belongs to the prompt's time.
@@ -205,6 +210,10 @@ void add_chat_command(CLI::App& app, Action& chosen) {
               "N", CLI::Range(int64_t(-1), int64_t(1) << 30));
   add_setting(*c, "--context", o->context, "Tokens that fit; 0: the model's, at most 4096", "N",
               CLI::NonNegativeNumber);
+  add_setting(*c, "--keep", o->keep,
+              "An answer that outgrows the context goes on, and the older half of what follows so "
+              "many first tokens is forgotten; -1: it ends",
+              "N", CLI::Range(int64_t(-1), int64_t(1) << 30));
   c->add_option("--stop", o->stop, "A text that ends an answer; may be repeated")
       ->type_name("TEXT");
   add_sampling(*c, o->sampling);

@@ -113,6 +113,10 @@ void add_limits(CLI::App& c, ServeCommandOptions& o) {
   add_setting(c, "--cache-tokens", batch.cache_tokens,
               "Tokens that the cache holds in all; 0: --sequences times --context", "N",
               CLI::NonNegativeNumber);
+  add_setting(c, "--keep", o.server.keep,
+              "Answers that outgrow the context go on, and the older half of what follows so many "
+              "first tokens is forgotten; -1: they end",
+              "N", CLI::Range(int64_t(-1), int64_t(1) << 30));
   add_setting(c, "--queue", o.queue, "Answers that may wait; more are refused (429)", "N",
               CLI::Range(int64_t(0), int64_t(4096)));
   add_setting(c, "--time-limit", o.time_limit, "Seconds that an answer may take, waiting included",

@@ -103,6 +103,11 @@ class Sequence {
   std::span<const int32_t> tokens() const;
   /// Forgets all but the first `count` tokens.
   void truncate(size_t count);
+  /// Forgets `drop` tokens behind the first `keep`, and those that follow move up (context shift).
+  /// Their rotary keys are turned by the distance, so nothing is read again, and they stay what they
+  /// were when the forgotten tokens stood before them; with learned positions they are read again.
+  /// InvalidArgument for more than was read.
+  void shift(size_t keep, size_t drop);
   int64_t context() const;
   const Model& model() const;
   JitStats stats() const;  ///< of the graph that reads single tokens
@@ -175,7 +180,7 @@ struct AnswerPiece {
 
 /// What generate() is told.
 struct GenerateOptions {
-  int64_t tokens = -1;  ///< at most; -1: as many as the context has room for
+  int64_t tokens = -1;  ///< at most; -1: as many as the context has room for, if it ends there
   Sampling sampling = {};
   /// Texts that end the answer, which they are no part of.
   std::vector<std::string> stop = {};
@@ -186,6 +191,9 @@ struct GenerateOptions {
   /// where these stood before, are read with each token; those that are drawn need no call of their
   /// own. The answer is the same. Pays where an answer repeats its prompt. generate() alone.
   int64_t draft_tokens = 0;
+  /// An answer that outgrows the context goes on: of what stands behind the first `keep` tokens the
+  /// older half is forgotten (Sequence::shift). -1: the answer ends where the context does.
+  int64_t keep = -1;
 };
 
 /// Why an answer ended.

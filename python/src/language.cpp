@@ -141,6 +141,8 @@ void bind_sequence(py::module_& m) {
           arg("tokens"), "The same: (tokens, vocabulary), the logits behind each of them.")
       .def("tokens", [](const Sequence& s) { return Tokens(s.tokens().begin(), s.tokens().end()); })
       .def("truncate", &Sequence::truncate, arg("count"), "Forgets all but the first tokens.")
+      .def("shift", &Sequence::shift, arg("keep"), arg("drop"),
+           "Forgets `drop` tokens behind the first `keep`; what follows moves up.")
       .def("context", &Sequence::context)
       .def("model", &Sequence::model)
       .def("stats", &Sequence::stats, "Of the graph that reads single tokens.");
@@ -219,9 +221,9 @@ bool goes_on(const py::object& function, const T& something) {
 
 GenerateOptions generate_options(int64_t tokens, const Sampling& sampling,
                                  const std::vector<std::string>& stop, const py::object& on_piece,
-                                 int64_t logprobs) {
+                                 int64_t logprobs, int64_t keep) {
   GenerateOptions options{
-      .tokens = tokens, .sampling = sampling, .stop = stop, .logprobs = logprobs};
+      .tokens = tokens, .sampling = sampling, .stop = stop, .logprobs = logprobs, .keep = keep};
   if (!on_piece.is_none())
     options.on_piece = [on_piece](const language::AnswerPiece& p) {
       return goes_on(on_piece, Piece{std::string(p.text), {p.tokens.begin(), p.tokens.end()},
@@ -262,18 +264,21 @@ void bind_answers(py::module_& m) {
       "generate",
       [](Sequence& sequence, const Tokens& prompt, int64_t tokens, const Sampling& sampling,
          const std::vector<std::string>& stop, const py::object& on_piece, int64_t logprobs,
-         int64_t draft_tokens) {
-        GenerateOptions options = generate_options(tokens, sampling, stop, on_piece, logprobs);
+         int64_t draft_tokens, int64_t keep) {
+        GenerateOptions options =
+            generate_options(tokens, sampling, stop, on_piece, logprobs, keep);
         options.draft_tokens = draft_tokens;
         return language::generate(sequence, prompt, options);
       },
       arg("sequence"), arg("prompt"), arg("tokens") = -1, arg("sampling") = Sampling{},
       arg("stop") = std::vector<std::string>{}, arg("on_piece") = py::none(),
-      arg("logprobs") = -1, arg("draft_tokens") = 0,
+      arg("logprobs") = -1, arg("draft_tokens") = 0, arg("keep") = -1,
       "Reads the prompt and writes what follows. tokens: at most, -1: what the context holds; "
       "stop: texts that end the answer; on_piece: told of each piece of text, False ends it; "
       "logprobs: so many most likely tokens are told with each one; draft_tokens: so many that "
-      "followed before are tried at once, which pays where the answer repeats its prompt.");
+      "followed before are tried at once, which pays where the answer repeats its prompt; keep: an "
+      "answer that outgrows the context goes on, of what follows so many first tokens the older "
+      "half is forgotten; -1: it ends.");
 }
 
 void bind_batch_stats(py::module_& m) {
@@ -307,12 +312,14 @@ void bind_batch(py::module_& m) {
       .def(
           "add",
           [](Batch& b, const Tokens& prompt, int64_t tokens, const Sampling& sampling,
-             const std::vector<std::string>& stop, const py::object& on_piece, int64_t logprobs) {
-            return b.add(prompt, generate_options(tokens, sampling, stop, on_piece, logprobs));
+             const std::vector<std::string>& stop, const py::object& on_piece, int64_t logprobs,
+             int64_t keep) {
+            return b.add(prompt,
+                         generate_options(tokens, sampling, stop, on_piece, logprobs, keep));
           },
           arg("prompt"), arg("tokens") = -1, arg("sampling") = Sampling{},
           arg("stop") = std::vector<std::string>{}, arg("on_piece") = py::none(),
-          arg("logprobs") = -1, "Queues a prompt, with generate()'s options: the answer's id.")
+          arg("logprobs") = -1, arg("keep") = -1, "Queues a prompt, with generate()'s options: the answer's id.")
       .def("cancel", &Batch::cancel, arg("id"), "Drops it, whether it waits or runs.")
       .def("step", &Batch::step, "One call of the model: (id, answer) of those that ended in it.")
       .def("idle", &Batch::idle, "Nothing waits or runs.")

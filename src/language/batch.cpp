@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "language/answer_writer.h"
+#include "language/context_shift.h"
 #include "language/model_state.h"
 #include "language/pages.h"
 #include "language/paged_reader.h"
@@ -17,6 +18,7 @@ constexpr int64_t kPieceBeside = 32;
 struct Request {
   std::vector<int32_t> text;  // the prompt and what was drawn
   size_t prompt;              // tokens
+  int64_t keep;               // GenerateOptions::keep
   std::unique_ptr<AnswerWriter> writer;
   HeldPages held = {};
   size_t read = 0;   // tokens of the text whose keys and values are held
@@ -65,6 +67,8 @@ struct Batch::State {
   // Reads the next tokens of each, and draws where that was all of its text.
   void read(const std::vector<Requests::iterator>& requests, size_t tokens);
   void draw(Requests::iterator at, std::span<const float> logits);
+  void make_room(Request& request);
+  bool shift(Request& request, size_t keep, size_t drop);
   void end(Requests::iterator at);
 
   Model model;
@@ -184,12 +188,39 @@ void Batch::State::draw(Requests::iterator at, std::span<const float> logits) {
   try {
     r.text.push_back(r.writer->draw(logits, r.text));
     stats.tokens++;
-    if (r.writer->ended()) end(at);
+    if (r.writer->ended()) return end(at);
+    if (int64_t(r.text.size()) > context) make_room(r);
   } catch (...) {
     if (!thrown) thrown = std::current_exception();
     pages.release(r.held);
     running.erase(at);
   }
+}
+
+// What cannot be shifted is read again.
+void Batch::State::make_room(Request& r) {
+  const size_t keep = size_t(r.keep), drop = forgotten(r.read, keep);
+  if (!shift(r, keep, drop)) {
+    pages.release(r.held);
+    r.read = 0;
+  }
+  const auto from = r.text.begin() + std::ptrdiff_t(keep);
+  r.text.erase(from, from + std::ptrdiff_t(drop));
+}
+
+bool Batch::State::shift(Request& r, size_t keep, size_t drop) {
+  if (!reader.can_move()) return false;
+  const std::vector<int32_t> before = r.held.pages;
+  const size_t first = keep / size_t(kPagePositions);
+  if (!pages.change(r.held, first)) return false;
+  // What is kept of a page that is another now.
+  const size_t begin = first * size_t(kPagePositions);
+  if (before[first] != r.held.pages[first])
+    reader.move({before, r.held.pages, begin, keep - begin, 0});
+  r.read -= drop;
+  reader.move({before, r.held.pages, keep, r.read - keep, drop});
+  pages.shrink(r.held, r.read);
+  return true;
 }
 
 void Batch::State::end(Requests::iterator at) {
@@ -208,10 +239,11 @@ Batch::Id Batch::add(std::vector<int32_t> prompt, GenerateOptions options) {
   State& s = *state_;
   require_prompt(prompt, s.context);
   s.model.state_->require_tokens(prompt);
-  const int64_t room = s.context - int64_t(prompt.size());
+  require_keep(options, s.context);
+  const int64_t room = room_behind(prompt.size(), options, s.context), keep = options.keep;
   const size_t tokens = prompt.size();
   auto writer = std::make_unique<AnswerWriter>(model().tokenizer(), std::move(options), room);
-  s.waiting.emplace(++s.last, Request{std::move(prompt), tokens, std::move(writer)});
+  s.waiting.emplace(++s.last, Request{std::move(prompt), tokens, keep, std::move(writer)});
   return s.last;
 }
 

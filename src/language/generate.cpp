@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "language/answer_writer.h"
+#include "language/context_shift.h"
 
 namespace tuff::language {
 namespace {
@@ -12,6 +13,19 @@ namespace {
 size_t known_tokens(const Sequence& sequence, std::span<const int32_t> prompt) {
   const auto differs = std::ranges::mismatch(prompt, sequence.tokens()).in1;
   return std::min(size_t(differs - prompt.begin()), prompt.size() - 1);
+}
+
+constexpr size_t kLeastMoved = 32;  // tokens for which a shift pays
+
+// What a prompt no longer has of the text so far, the oldest turns of a conversation say, is
+// forgotten, so that the rest is not read again.
+void drop_what_lacks(Sequence& sequence, std::span<const int32_t> prompt) {
+  const size_t known = known_tokens(sequence, prompt);
+  const std::span<const int32_t> read = sequence.tokens().subspan(known),
+                                 next = prompt.subspan(known);
+  if (next.size() < kLeastMoved) return;
+  const auto found = std::ranges::search(read, next.first(kLeastMoved));
+  if (!found.empty()) sequence.shift(known, size_t(found.begin() - read.begin()));
 }
 
 constexpr int64_t kMostDrafted = 7;  // with the token before them they are one call
@@ -33,8 +47,8 @@ std::span<const int32_t> draft(std::span<const int32_t> text, size_t most) {
 
 class Generation {
  public:
-  Generation(Sequence& sequence, AnswerWriter& writer, int64_t drafted)
-      : sequence_(sequence), writer_(writer), drafted_(size_t(drafted)) {}
+  Generation(Sequence& sequence, AnswerWriter& writer, const GenerateOptions& options)
+      : sequence_(sequence), writer_(writer), options_(options) {}
 
   void run(std::span<const float> logits) {
     int32_t token = 0;
@@ -45,6 +59,7 @@ class Generation {
  private:
   // Reads a token, and draws until what was drafted behind it is not what was drawn.
   int32_t next(int32_t token) {
+    make_room();
     const std::vector<int32_t> tokens = with_draft(token);
     const size_t known = sequence_.tokens().size();
     const std::span<const float> logits =
@@ -60,20 +75,25 @@ class Generation {
     }
     return token;
   }
+  // Answers end where the context does, unless they are to go on.
+  void make_room() {
+    const size_t read = sequence_.tokens().size(), keep = size_t(options_.keep);
+    if (int64_t(read) == sequence_.context()) sequence_.shift(keep, forgotten(read, keep));
+  }
   std::vector<int32_t> with_draft(int32_t token) const {
     std::vector<int32_t> out{token};
-    if (drafted_ == 0) return out;
+    if (options_.draft_tokens == 0) return out;
     std::vector<int32_t> text(sequence_.tokens().begin(), sequence_.tokens().end());
     text.push_back(token);
     const size_t room = size_t(sequence_.context()) - text.size();
-    const auto behind = draft(text, std::min(drafted_, room));
+    const auto behind = draft(text, std::min(size_t(options_.draft_tokens), room));
     out.insert(out.end(), behind.begin(), behind.end());
     return out;
   }
 
   Sequence& sequence_;
   AnswerWriter& writer_;
-  const size_t drafted_;
+  const GenerateOptions& options_;
 };
 
 }  // namespace
@@ -84,11 +104,13 @@ Answer generate(Sequence& sequence, std::span<const int32_t> prompt,
   if (options.draft_tokens < 0 || options.draft_tokens > kMostDrafted)
     fail<InvalidArgument>("draft_tokens is {}: a number from 0 to {} was wanted",
                           options.draft_tokens, kMostDrafted);
+  require_keep(options, sequence.context());
   AnswerWriter writer(sequence.model().tokenizer(), options,
-                      sequence.context() - int64_t(prompt.size()));
+                      room_behind(prompt.size(), options, sequence.context()));
+  if (options.keep >= 0) drop_what_lacks(sequence, prompt);
   const size_t known = known_tokens(sequence, prompt);
   sequence.truncate(known);
-  Generation(sequence, writer, options.draft_tokens).run(sequence.read(prompt.subspan(known)));
+  Generation(sequence, writer, options).run(sequence.read(prompt.subspan(known)));
   return writer.finish(prompt.size() - known);
 }
 

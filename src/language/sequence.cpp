@@ -100,6 +100,19 @@ std::span<const int32_t> Sequence::tokens() const { return state_->seen; }
 void Sequence::truncate(size_t count) {
   if (count < state_->seen.size()) state_->seen.resize(count);
 }
+
+void Sequence::shift(size_t keep, size_t drop) {
+  State& s = *state_;
+  const size_t count = s.seen.size();
+  if (keep > count || drop > count - keep)
+    fail<InvalidArgument>("{} tokens behind the first {}: {} were read", drop, keep, count);
+  if (drop == 0) return;
+  const bool moves = s.reader.can_move();
+  if (moves) s.reader.move({s.pages, s.pages, keep, count - keep - drop, drop});
+  const auto at = s.seen.begin() + std::ptrdiff_t(keep);
+  s.seen.erase(at, at + std::ptrdiff_t(drop));
+  if (!moves) s.read_from(keep);
+}
 int64_t Sequence::context() const { return state_->context; }
 const Model& Sequence::model() const { return state_->model; }
 JitStats Sequence::stats() const { return state_->reader.stats(1); }

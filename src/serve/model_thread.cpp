@@ -196,7 +196,7 @@ WarmUp ModelThread::captured() {
   const auto on_graph = [&](size_t) {
     warm.graphs++;
     const std::lock_guard lock(mutex_);
-    return !draining_;
+    return !draining_ && added_.empty() && tasks_.empty();  // who asks already waits no longer
   };
   if (batch_) {
     batch_->warm_up(on_graph);

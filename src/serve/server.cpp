@@ -340,6 +340,7 @@ ReplyHandle Server::State::submit(const Generation& generation,
                          "messages", "context_length_exceeded");
     for (int64_t i = 0; i < generation.choices; i++) {
       wanted.push_back({tokens, generation.options});
+      wanted.back().options.keep = options.keep;
       language::Sampling& s = wanted.back().options.sampling;
       s.seed = generation.seed == -1 ? std::random_device()() : uint64_t(generation.seed);
       s.seed += uint64_t(i) * 0x9e3779b9;  // choices differ
@@ -428,6 +429,9 @@ HttpResponse Server::State::embeddings(const HttpRequest& request) {
 Server::Server(language::Model model, const ServerOptions& options)
     : state_(new State(std::move(model), options)) {
   State* s = state_.get();
+  if (options.keep >= s->thread.context())
+    fail<InvalidArgument>("--keep {}: fewer tokens than the context of {} were wanted",
+                          options.keep, s->thread.context());
   s->http = std::make_unique<HttpServer>(
       options.http,
       HttpHandlers{[s](const HttpRequest& r) { return s->gate(r); },

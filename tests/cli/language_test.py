@@ -109,6 +109,10 @@ class Language(unittest.TestCase):
         run = self.tuff(0, "chat", self.with_template(), "--tokens", 4, "--context", 16, *GREEDY, "--json",
                         lines="abcdef\n" * 5)
         self.assertEqual(len(run.stdout.splitlines()), 5)
+        end, goes_on = (self.answer(MODEL, "--raw", "--prompt", "abc", "--tokens", 40, "--context", 16, *more)
+                        for more in ([], ["--keep", 2]))
+        self.assertEqual((len(end["tokens"]), len(goes_on["tokens"])), (13, 40))
+        self.assertEqual(goes_on["tokens"][:13], end["tokens"])
 
     def test_perplexity(self):
         text = self.folder / "text"

@@ -220,6 +220,14 @@ class Limits(ServeTest):
         self.assertIn("--queue", next(a["error"]["message"] for status, a in answers if status == 429))
 
 
+class Keep(ServeTest):
+    OPTIONS = ["--keep", "2", "--context", "16"]
+
+    def test_answers_go_on_beyond_the_context(self):
+        a = self.server.chat("abc", max_tokens=40)
+        self.assertEqual(a["usage"]["completion_tokens"], 40)
+
+
 class Encoder(ServeTest):
     """A model that only embeds."""
 
@@ -308,6 +316,7 @@ class End(unittest.TestCase):
         for wanted, options in (("a key on each line", ["--api-key-file", keys]), ("is empty", ["--api-key", ""]),
                                 ("No such file", ["--chat-template", "missing"]),
                                 ("line 1", ["--chat-template", self.bad_template()]),
+                                ("--keep 64: fewer tokens", ["--keep", "64"]),
                                 ("trained for 1 to 64", ["--context", "65"])):
             with self.assertRaisesRegex(RuntimeError, wanted):
                 Served(TUFF, self.model, *options)

@@ -35,6 +35,8 @@ class Language(unittest.TestCase):
         self.assertEqual(tuple(each.shape), (2, 48))
         for a, b in zip(each[1].tolist(), want):
             self.assertAlmostEqual(a, b, places=4)
+        s.shift(1, 1)
+        self.assertEqual(s.tokens(), [3, 4])
         s.truncate(1)
         with self.assertRaisesRegex(tuff.InvalidArgument, "token 48 is none of the vocabulary's 48"):
             s.read([48])
@@ -74,6 +76,8 @@ class Language(unittest.TestCase):
         self.assertEqual(a.logprobs[0].top[0].logprob, a.logprobs[0].chosen.logprob)
         c = tuff.language.generate(s, [5, 6], tokens=6, sampling=GREEDY, draft_tokens=4)
         self.assertEqual(c.tokens, a.tokens)
+        d = tuff.language.generate(s, [5, 6], tokens=80, sampling=GREEDY, keep=2)
+        self.assertEqual((len(d.tokens), d.tokens[:6]), (80, a.tokens))
         b = tuff.language.generate(s, [5, 6], tokens=6, sampling=GREEDY, on_piece=lambda piece: False)
         self.assertEqual((b.tokens, b.finish, b.prompt_tokens), (a.tokens[:1], "cancelled", 1))
         self.assertGreater(a.prompt_seconds, 0)
