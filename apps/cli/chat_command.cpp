@@ -20,7 +20,7 @@ namespace {
 
 struct ConversationOptions {
   ModelChoice model;
-  std::string prompt, system, device;
+  std::string prompt, system, device, cache = "f16";
   bool raw = false, json = false;
   int64_t tokens = -1, context = 0, keep = -1;
   language::Sampling sampling;
@@ -54,7 +54,8 @@ class Conversation {
       : o_(o),
         device_(engine::canonical_device(o.device)),
         model_(open_model(o.model, device_)),
-        sequence_(model_, {.context = o.context}) {
+        sequence_(model_,
+                  {.context = o.context, .cache = language::cache_type(o.cache)}) {
     if (!o.raw) chats_.emplace(model_.tokenizer(), template_text());
     reset();
   }
@@ -210,6 +211,7 @@ void add_chat_command(CLI::App& app, Action& chosen) {
               "N", CLI::Range(int64_t(-1), int64_t(1) << 30));
   add_setting(*c, "--context", o->context, "Tokens that fit; 0: the model's, at most 4096", "N",
               CLI::NonNegativeNumber);
+  add_cache_option(*c, o->cache);
   add_setting(*c, "--keep", o->keep,
               "An answer that outgrows the context goes on, and the older half of what follows so "
               "many first tokens is forgotten; -1: it ends",

@@ -2,6 +2,8 @@
 
 #include <tuff/adapter.h>
 
+#include "cli/command.h"
+
 namespace tuff::cli {
 
 void add_model_choice(CLI::App& command, ModelChoice& choice) {
@@ -11,6 +13,12 @@ void add_model_choice(CLI::App& command, ModelChoice& choice) {
   command
       .add_option("--lora", choice.adapter, "An adapter, as `tuff finetune` and PEFT write them")
       ->type_name("DIR");
+}
+
+void add_cache_option(CLI::App& command, std::string& cache) {
+  add_setting(command, "--cache", cache,
+              "How keys and values are kept: f16, bf16, f32, or q8_0 for half the memory of f16",
+              "TYPE", CLI::IsMember({"f16", "bf16", "f32", "q8_0"}));
 }
 
 language::Model open_model(const ModelChoice& choice, const std::string& device) {

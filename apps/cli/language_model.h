@@ -13,6 +13,8 @@ struct ModelChoice {
   std::string path, adapter;  // "": none
 };
 
+// --cache: how keys and values are kept, as language::cache_type() takes it.
+void add_cache_option(CLI::App& command, std::string& cache);
 // The positional MODEL, and --lora.
 void add_model_choice(CLI::App& command, ModelChoice& choice);
 language::Model open_model(const ModelChoice& choice, const std::string& device);

@@ -22,7 +22,7 @@ namespace {
 
 struct ServeCommandOptions {
   ModelChoice model;
-  std::string device, key_file, template_file;
+  std::string device, key_file, template_file, cache = "f16";
   serve::ServerOptions server;
   int64_t max_body = 4, queue = 64, time_limit = 600, shutdown_time = 10;
   bool json = false, no_warm_up = false;
@@ -62,6 +62,7 @@ serve::ServerOptions server_options(const ServeCommandOptions& o) {
   if (std::ranges::find(s.keys, "") != s.keys.end())
     throw UsageError("--api-key is empty: a key was wanted");
   s.model.queue = size_t(o.queue);
+  s.model.batch.cache = language::cache_type(o.cache);
   s.model.warm_up = !o.no_warm_up;
   s.model.time_limit = std::chrono::seconds(o.time_limit);
   s.http.body_bytes = size_t(o.max_body) << 20;
@@ -113,6 +114,7 @@ void add_limits(CLI::App& c, ServeCommandOptions& o) {
   add_setting(c, "--cache-tokens", batch.cache_tokens,
               "Tokens that the cache holds in all; 0: --sequences times --context", "N",
               CLI::NonNegativeNumber);
+  add_cache_option(c, o.cache);
   add_setting(c, "--keep", o.server.keep,
               "Answers that outgrow the context go on, and the older half of what follows so many "
               "first tokens is forgotten; -1: they end",

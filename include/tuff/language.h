@@ -76,10 +76,17 @@ class Model {
   std::shared_ptr<const State> state_;
 };
 
+/// How keys and values are kept: as numbers, or (Q8_0) in blocks of 32 along a head's width, each
+/// with 32 numbers of 8 bits and a half that scales them. Those take half the memory of F16, and are
+/// decoded where they are read. Heads are whole blocks then.
+enum class CacheType : uint8_t { F16, BF16, F32, Q8_0 };
+/// "f16", "bf16", "f32", "q8_0". InvalidArgument for another name.
+CacheType cache_type(const std::string& name);
+
 /// How a Sequence keeps what it has read.
 struct SequenceOptions {
-  int64_t context = 0;             ///< tokens that fit; 0: the model's, at most 4096
-  DType cache_dtype = DType::F16;  ///< of keys and values: F16, BF16 or F32
+  int64_t context = 0;               ///< tokens that fit; 0: the model's, at most 4096
+  CacheType cache = CacheType::F16;  ///< of keys and values
 };
 
 /// A text that a model reads token by token. Keys and values of what was read are kept, so that a
@@ -87,8 +94,8 @@ struct SequenceOptions {
 /// tokens, others for pieces of prompts.
 class Sequence {
  public:
-  /// InvalidArgument for a context below 1 or beyond what the model was trained for, and for an
-  /// encoder.
+  /// InvalidArgument for a context below 1 or beyond what the model was trained for, for an encoder,
+  /// and for blocks that its heads are none of.
   explicit Sequence(Model model, const SequenceOptions& options = {});
   ~Sequence();
   Sequence(Sequence&&) noexcept;
@@ -216,10 +223,10 @@ Answer generate(Sequence& sequence, std::span<const int32_t> prompt,
 
 /// How a Batch is set up.
 struct BatchOptions {
-  int64_t sequences = 8;           ///< that one call of the model reads at most
-  int64_t context = 0;             ///< tokens of each; 0: the model's, at most 4096
-  int64_t cache_tokens = 0;        ///< that all of them have together; 0: sequences * context
-  DType cache_dtype = DType::F16;  ///< of keys and values: F16, BF16 or F32
+  int64_t sequences = 8;             ///< that one call of the model reads at most
+  int64_t context = 0;               ///< tokens of each; 0: the model's, at most 4096
+  int64_t cache_tokens = 0;          ///< that all of them have together; 0: sequences * context
+  CacheType cache = CacheType::F16;  ///< of keys and values
 };
 
 /// What a Batch has done so far, and what it is at.

@@ -110,12 +110,13 @@ void bind_adapter(py::module_& m) {
 void bind_sequence(py::module_& m) {
   py::class_<Sequence>(m, "Sequence",
                        "A text that a model reads; keys and values of what was read are kept.")
-      .def(py::init([](const Model& model, int64_t context, DType cache_dtype) {
+      .def(py::init([](const Model& model, int64_t context, const std::string& cache) {
              const Unlocked others;
-             return Sequence(model, {.context = context, .cache_dtype = cache_dtype});
+             return Sequence(model, {.context = context, .cache = language::cache_type(cache)});
            }),
-           arg("model"), arg("context") = 0, arg("cache_dtype") = DType::F16,
-           "context: tokens that fit; 0: the model's, at most 4096.")
+           arg("model"), arg("context") = 0, arg("cache") = "f16",
+           "context: tokens that fit; 0: the model's, at most 4096; cache: how keys and values are "
+           "kept, \"f16\", \"bf16\", \"f32\" or \"q8_0\".")
       .def(
           "read",
           [](Sequence& s, const Tokens& tokens) {
@@ -298,17 +299,18 @@ void bind_batch(py::module_& m) {
   bind_batch_stats(m);
   py::class_<Batch>(m, "Batch", "Answers that one model writes side by side.")
       .def(py::init([](const Model& model, int64_t sequences, int64_t context,
-                       int64_t cache_tokens, DType cache_dtype) {
+                       int64_t cache_tokens, const std::string& cache) {
              const Unlocked others;
              return Batch(model, {.sequences = sequences,
                                   .context = context,
                                   .cache_tokens = cache_tokens,
-                                  .cache_dtype = cache_dtype});
+                                  .cache = language::cache_type(cache)});
            }),
            arg("model"), arg("sequences") = 8, arg("context") = 0, arg("cache_tokens") = 0,
-           arg("cache_dtype") = DType::F16,
+           arg("cache") = "f16",
            "sequences: that one call reads at most; context: tokens of each, 0: the model's, at "
-           "most 4096; cache_tokens: of all together, 0: sequences * context.")
+           "most 4096; cache_tokens: of all together, 0: sequences * context; cache: as a "
+           "Sequence's.")
       .def(
           "add",
           [](Batch& b, const Tokens& prompt, int64_t tokens, const Sampling& sampling,

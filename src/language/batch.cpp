@@ -90,7 +90,7 @@ Batch::State::State(Model m, const BatchOptions& options)
       context(model.state_->context(options.context)),
       pages(cache_pages(options, context), kPagePositions),
       reader(model.state_->config, model.state_->weights, model.state_->rope_factors(context),
-             context, int64_t(pages.count()), options.cache_dtype) {}
+             context, int64_t(pages.count()), options.cache) {}
 
 // For its text, beside what those that run are still to read of theirs.
 bool Batch::State::has_room_for(const Request& request) const {

@@ -23,7 +23,7 @@ int64_t pages_for(int64_t positions) {
 
 PagedReader::PagedReader(const Config& config, const Weights& weights,
                          const std::vector<float>& rope_factors, int64_t context, int64_t pages,
-                         DType cache_dtype)
+                         CacheType cache)
     : config_(config),
       weights_(weights),
       rope_factors_(rope_factors),
@@ -31,8 +31,9 @@ PagedReader::PagedReader(const Config& config, const Weights& weights,
       scratch_(int32_t(pages)),
       device_(weights.embedding.device()),
       rope_(rope_tables(config, context, rope_factors, device_)) {
+  require_cache(cache, config.key_size), require_cache(cache, config.value_size);
   const auto empty = [&](int64_t size) {
-    return KvPages(cache_dtype, pages + 1, config.kv_heads, size, device_);
+    return KvPages(cache, pages + 1, config.kv_heads, size, device_);
   };
   for (int64_t i = 0; i < config.layers; i++)
     pages_.push_back({empty(config.key_size), empty(config.value_size)});
@@ -126,7 +127,8 @@ std::vector<Tensor> PagedReader::moved(const std::vector<Tensor>& in) {
                                config_.architecture.pairs);
     const Tensor values = layer.values.rows(from);
     layer.keys.put(to, keys), layer.values.put(to, values);
-    written.insert(written.end(), {layer.keys.memory(), layer.values.memory()});
+    for (const KvPages* pages : {&layer.keys, &layer.values})
+      for (const Tensor& t : pages->memory()) written.push_back(t);
   }
   return written;
 }

@@ -28,7 +28,7 @@ class PagedReader {
   // are read sooner.
   static constexpr std::array<int64_t, 3> kRows{1, 32, 256};
   PagedReader(const Config& config, const Weights& weights, const std::vector<float>& rope_factors,
-              int64_t context, int64_t pages, DType cache_dtype);
+              int64_t context, int64_t pages, CacheType cache);
   // So many rows read the next piece of that many tokens.
   static int64_t rows_for(int64_t tokens);
   // Several pieces have one token each, one has up to 256: one call. The logits behind the last

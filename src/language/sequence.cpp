@@ -34,7 +34,7 @@ Sequence::State::State(Model m, const SequenceOptions& options)
       context(model.state_->context(options.context)),
       pages(size_t((context + kPagePositions - 1) / kPagePositions)),
       reader(model.state_->config, model.state_->weights, model.state_->rope_factors(context),
-             context, int64_t(pages.size()), options.cache_dtype) {
+             context, int64_t(pages.size()), options.cache) {
   std::iota(pages.begin(), pages.end(), 0);
 }
 

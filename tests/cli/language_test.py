@@ -86,6 +86,13 @@ class Language(unittest.TestCase):
             self.assertIn(wanted, run.stderr)
             self.assertEqual(run.stderr.count("\n"), 1, run.stderr)
 
+    def test_a_cache_in_blocks(self):
+        model = MODELS / "qwen3_wide.gguf"
+        halves, blocks = (self.answer(model, "--raw", "--prompt", "abc", "--tokens", 2, *more)
+                          for more in ([], ["--cache", "q8_0"]))
+        self.assertEqual(len(blocks["tokens"]), len(halves["tokens"]))
+        self.assertIn("f16", self.tuff(2, "chat", model, "--cache", "q4").stderr)
+
     def test_draws_follow_the_seed(self):
         def text(seed):
             return self.tuff(0, "chat", MODEL, "--raw", "--prompt", "abc", "--tokens", 12, "--seed", seed,

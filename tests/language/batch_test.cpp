@@ -36,6 +36,16 @@ TEST(Batch, WritesWhatGenerateWrites) {
   EXPECT_EQ(batch.stats().waiting + batch.stats().running, 0u);
 }
 
+TEST(Batch, WritesTheSameWithCachesInBlocks) {
+  const Model model = fixture_model("qwen3_wide");
+  Batch batch(model, {.sequences = 2, .cache = CacheType::Q8_0});
+  Sequence sequence(model, {.cache = CacheType::Q8_0});
+  const std::vector<int32_t> prompt{5, 9, 11};
+  const Answer want = generate(sequence, prompt, greedy(9));
+  batch.add(prompt, greedy(9)), batch.add(prompt, greedy(9));
+  for (const auto& [id, answer] : run(batch)) EXPECT_EQ(answer.tokens, want.tokens);
+}
+
 TEST(Batch, DropsWhatIsCancelled) {
   Batch batch(fixture_model("qwen2"));
   const Batch::Id first = batch.add({1, 2}, greedy(9)), second = batch.add({3}, greedy(9));
@@ -93,7 +103,7 @@ std::vector<int32_t> counting(int32_t first, size_t count) {
 
 TEST(Batch, PromptsThatBeginAlikeAreReadOnce) {
   const Model model = fixture_model("qwen2");
-  Batch batch(model, {.cache_dtype = DType::F32});
+  Batch batch(model, {.cache = CacheType::F32});
   std::vector<int32_t> prompt = counting(3, 40);
   batch.add(prompt, greedy(3));
   const Answer first = run(batch).begin()->second;
@@ -126,12 +136,12 @@ TEST(Batch, ALongPromptDoesNotKeepOthersWaiting) {
 // small for them: all answers are those that the model writes by itself.
 TEST(Batch, AnswersAreTheSameWhateverRunsBesideThem) {
   const Model model = fixture_model("llama");
-  Sequence alone(model, {.cache_dtype = DType::F32});
+  Sequence alone(model, {.cache = CacheType::F32});
   std::mt19937 random(7);
   const auto draw = [&](int from, int to) { return from + int(random() % unsigned(to - from + 1)); };
   uint64_t preempted = 0;
   for (const int64_t cache : {64, 96, 160, 512}) {
-    Batch batch(model, {.sequences = 5, .cache_tokens = cache, .cache_dtype = DType::F32});
+    Batch batch(model, {.sequences = 5, .cache_tokens = cache, .cache = CacheType::F32});
     std::map<Batch::Id, std::vector<int32_t>> wanted;
     const auto collect = [&] {
       for (const auto& [id, answer] : batch.step()) {

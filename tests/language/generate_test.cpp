@@ -43,7 +43,7 @@ TEST(Sequence, ReadsLogitsOfEachToken) {
   const Model model = fixture_model("llama");
   std::vector<int32_t> tokens;
   for (int i = 0; i < 13; i++) tokens.push_back((i * 5 + 1) % 48);
-  Sequence each(model, {.cache_dtype = DType::F32}), single(model, {.cache_dtype = DType::F32});
+  Sequence each(model, {.cache = CacheType::F32}), single(model, {.cache = CacheType::F32});
   each.read(std::span(tokens).first(2)), single.read(std::span(tokens).first(2));
   const std::vector<float> got = copy(each.read_each(std::span(tokens).subspan(2)));
   ASSERT_EQ(got.size(), 11u * 48);
@@ -152,7 +152,7 @@ TEST_F(Generate, TellsEachTokenOnceWithItsLogarithms) {
 }
 
 TEST_F(Generate, DraftsSaveCallsAndChangeNothing) {
-  Sequence plain(model_, {.cache_dtype = DType::F32}), drafted(model_, {.cache_dtype = DType::F32});
+  Sequence plain(model_, {.cache = CacheType::F32}), drafted(model_, {.cache = CacheType::F32});
   for (int32_t first = 0; first < 6; first++) {
     const std::vector<int32_t> prompt{first, 7, 9, first, 7, 9, first, 7};
     for (const double temperature : {0.0, 0.7}) {

@@ -32,7 +32,7 @@ std::vector<int32_t> without(std::vector<int32_t> tokens, size_t keep, size_t dr
 // what reading anew gives.
 class OneLayer {
  public:
-  OneLayer(const std::string& name, DType cache) {
+  OneLayer(const std::string& name, CacheType cache) {
     const TensorDict file = load(TUFF_SOURCE_DIR "/tests/data/language/" + name + ".gguf");
     config_ = config_of(file.metadata());
     config_.vocabulary = 48;
@@ -60,21 +60,32 @@ class OneLayer {
 TEST(Shift, KeysAreTurnedToTheirNewPositions) {
   const std::vector<int32_t> tokens = counting(50), pages{2, 0}, others{2, 1};
   for (const char* name : {"llama", "llama3", "llama_yarn", "phi3_longrope", "gemma3", "qwen2"}) {
-    OneLayer layer(name, DType::F32);
+    OneLayer layer(name, CacheType::F32);
     layer.read(std::span(tokens).first(49), 0, pages);
     layer.reader().move({pages, others, 32, 0, 0});
     layer.reader().move({pages, others, 3, 49 - 3 - 11, 11});
     const std::vector<float> got = layer.read(std::span(tokens).last(1), 38, others);
     const std::vector<float> want =
-        OneLayer(name, DType::F32).read(without(tokens, 3, 11), 0, pages);
+        OneLayer(name, CacheType::F32).read(without(tokens, 3, 11), 0, pages);
     for (size_t i = 0; i < want.size(); i++) ASSERT_NEAR(got[i], want[i], 1e-4) << name;
   }
+}
+
+TEST(Shift, KeysInBlocksAreTurned) {
+  const std::vector<int32_t> tokens = counting(50), pages{2, 0};
+  OneLayer layer("qwen3_wide", CacheType::Q8_0);
+  layer.read(std::span(tokens).first(49), 0, pages);
+  layer.reader().move({pages, pages, 3, 49 - 3 - 11, 11});
+  const std::vector<float> got = layer.read(std::span(tokens).last(1), 38, pages);
+  const std::vector<float> want =
+      OneLayer("qwen3_wide", CacheType::F32).read(without(tokens, 3, 11), 0, pages);
+  for (size_t i = 0; i < want.size(); i++) ASSERT_NEAR(got[i], want[i], 0.1);
 }
 
 TEST(Shift, LearnedPositionsAreReadAgain) {
   const Model model = fixture_model("gpt2");
   const std::vector<int32_t> tokens = counting(40), next{5};
-  Sequence shifted(model, {.cache_dtype = DType::F32}), anew(model, {.cache_dtype = DType::F32});
+  Sequence shifted(model, {.cache = CacheType::F32}), anew(model, {.cache = CacheType::F32});
   shifted.read(tokens), anew.read(without(tokens, 2, 9));
   shifted.shift(2, 9);
   EXPECT_THAT(shifted.tokens(), ElementsAreArray(anew.tokens()));
@@ -97,7 +108,7 @@ GenerateOptions greedy(int64_t tokens, int64_t keep) {
 
 TEST(Shift, AnswersGoOnBeyondTheContext) {
   const Model model = fixture_model("qwen2");
-  Sequence s(model, {.context = 32, .cache_dtype = DType::F32});
+  Sequence s(model, {.context = 32, .cache = CacheType::F32});
   const std::vector<int32_t> prompt = counting(9);
   const Answer ends = generate(s, prompt, greedy(-1, -1));
   const Answer goes_on = generate(s, prompt, greedy(90, 5));
@@ -126,9 +137,9 @@ TEST(Shift, WhatAPromptLacksIsForgotten) {
 TEST(Shift, AnswersSideBySideAreThoseOfGenerate) {
   for (const char* name : {"qwen2", "gpt2"}) {
     const Model model = fixture_model(name);
-    Sequence alone(model, {.cache_dtype = DType::F32});
+    Sequence alone(model, {.cache = CacheType::F32});
     for (const int64_t cache : {64, 512}) {
-      Batch batch(model, {.sequences = 4, .cache_tokens = cache, .cache_dtype = DType::F32});
+      Batch batch(model, {.sequences = 4, .cache_tokens = cache, .cache = CacheType::F32});
       std::map<Batch::Id, std::vector<int32_t>> wanted;
       for (const int64_t keep : {0, 33, 40, -1}) {
         const GenerateOptions options = greedy(70 + keep / 8, keep);

@@ -23,12 +23,14 @@ class Language(unittest.TestCase):
         self.assertEqual(self.model.device, "CPU")
 
     def test_a_sequence_reads_what_the_model_computes(self):
-        s = tuff.language.Sequence(self.model, context=32, cache_dtype=tuff.float32)
+        s = tuff.language.Sequence(self.model, context=32, cache="f32")
         got = s.read([3, 1, 4]).tolist()
         want = self.model(tuff.tensor([3, 1, 4], device="CPU"))[2].tolist()
         for a, b in zip(got, want):
             self.assertAlmostEqual(a, b, places=4)
         self.assertEqual((s.tokens(), s.context()), ([3, 1, 4], 32))
+        with self.assertRaisesRegex(tuff.InvalidArgument, "blocks of 32 elements, which a head's 8 are no"):
+            tuff.language.Sequence(self.model, cache="q8_0")
         s.truncate(1)
         self.assertEqual(s.tokens(), [3])
         each = s.read_each([1, 4])
