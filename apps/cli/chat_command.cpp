@@ -1,7 +1,9 @@
 // `tuff chat`: a conversation with a language model, or one answer of it.
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include <tuff/language.h>
 
@@ -24,6 +26,7 @@ struct ConversationOptions {
   bool raw = false, json = false;
   int64_t tokens = -1, context = 0, keep = -1;
   language::Sampling sampling;
+  DraftChoice draft;
   std::vector<std::string> stop;
 };
 
@@ -56,6 +59,9 @@ class Conversation {
         model_(open_model(o.model, device_)),
         sequence_(model_,
                   {.context = o.context, .cache = language::cache_type(o.cache)}) {
+    if (const auto draft = open_draft(o.draft, device_))
+      draft_.emplace(*draft, language::SequenceOptions{.context = std::min(
+                                 sequence_.context(), draft->description().context)});
     if (!o.raw) chats_.emplace(model_.tokenizer(), template_text());
     reset();
   }
@@ -111,6 +117,8 @@ class Conversation {
                                .sampling = o_.sampling,
                                .stop = o_.stop,
                                .on_piece = show,
+                               .draft_tokens = o_.draft.count(),
+                               .draft = draft_ ? &*draft_ : nullptr,
                                .keep = o_.keep});
   }
 
@@ -143,6 +151,7 @@ class Conversation {
   std::string device_;
   language::Model model_;
   language::Sequence sequence_;
+  std::optional<language::Sequence> draft_;
   std::optional<text::ChatPrompts> chats_;
   Json messages_;
 };
@@ -219,6 +228,7 @@ void add_chat_command(CLI::App& app, Action& chosen) {
   c->add_option("--stop", o->stop, "A text that ends an answer; may be repeated")
       ->type_name("TEXT");
   add_sampling(*c, o->sampling);
+  add_draft_options(*c, o->draft);
   add_device_option(*c, o->device);
   c->add_flag("--json", o->json,
               "A JSON object for each answer: text, token ids, tokens per second");

@@ -24,6 +24,7 @@ struct ServeCommandOptions {
   ModelChoice model;
   std::string device, key_file, template_file, cache = "f16";
   serve::ServerOptions server;
+  DraftChoice draft;
   int64_t max_body = 4, queue = 64, time_limit = 600, shutdown_time = 10;
   bool json = false, no_warm_up = false;
 };
@@ -61,6 +62,7 @@ serve::ServerOptions server_options(const ServeCommandOptions& o) {
   }
   if (std::ranges::find(s.keys, "") != s.keys.end())
     throw UsageError("--api-key is empty: a key was wanted");
+  s.draft_tokens = o.draft.count();
   s.model.queue = size_t(o.queue);
   s.model.batch.cache = language::cache_type(o.cache);
   s.model.warm_up = !o.no_warm_up;
@@ -95,7 +97,8 @@ void tell(const ServeCommandOptions& o, const serve::ServerOptions& s, const std
 int serve_model(const ServeCommandOptions& o) {
   os::catch_interrupts();
   const std::string device = engine::canonical_device(o.device);
-  const serve::ServerOptions s = server_options(o);
+  serve::ServerOptions s = server_options(o);
+  s.model.batch.draft = open_draft(o.draft, device);
   serve::Server server(open_model(o.model, device), s);
   std::optional<serve::WarmUp> warm;
   while (!os::interrupted() && !warm) warm = server.wait_until_warm(kLook);
@@ -151,6 +154,7 @@ void add_serve_command(CLI::App& app, Action& chosen) {
   c->add_option("--chat-template", o->template_file, "Jinja, instead of the model's own")
       ->type_name("FILE");
   add_limits(*c, *o);
+  add_draft_options(*c, o->draft);
   c->add_flag("--no-warm-up", o->no_warm_up,
               "Starts at once; the first answers wait until their kernels are compiled");
   add_device_option(*c, o->device);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,6 +45,7 @@ struct ReadOptions {
 };
 
 class Adapter;
+class DraftModel;
 
 /// A model with its tokenizer: one that writes texts, or an encoder, which embed() alone takes.
 /// Weights stay in the blocks that the file packs them in, and are read when they are first used.
@@ -69,6 +71,7 @@ class Model {
  private:
   friend class Sequence;
   friend class Batch;
+  friend class DraftModel;
   friend class Adapter;
   friend std::vector<float> embed(const Model& model, std::span<const int32_t> tokens);
   struct State;
@@ -77,7 +80,7 @@ class Model {
 };
 
 /// How keys and values are kept: as numbers, or (Q8_0) in blocks of 32 along a head's width, each
-/// with 32 numbers of 8 bits and a half that scales them. Those take half the memory of F16, and are
+/// of 32 numbers of 8 bits and a half that scales them. Those take half the memory of F16, and are
 /// decoded where they are read. Heads are whole blocks then.
 enum class CacheType : uint8_t { F16, BF16, F32, Q8_0 };
 /// "f16", "bf16", "f32", "q8_0". InvalidArgument for another name.
@@ -94,8 +97,8 @@ struct SequenceOptions {
 /// tokens, others for pieces of prompts.
 class Sequence {
  public:
-  /// InvalidArgument for a context below 1 or beyond what the model was trained for, for an encoder,
-  /// and for blocks that its heads are none of.
+  /// InvalidArgument for a context below 1 or beyond what the model was trained for, an encoder, and
+  /// blocks that its heads are none of.
   explicit Sequence(Model model, const SequenceOptions& options = {});
   ~Sequence();
   Sequence(Sequence&&) noexcept;
@@ -111,8 +114,9 @@ class Sequence {
   /// Forgets all but the first `count` tokens.
   void truncate(size_t count);
   /// Forgets `drop` tokens behind the first `keep`, and those that follow move up (context shift).
-  /// Their rotary keys are turned by the distance, so nothing is read again, and they stay what they
-  /// were when the forgotten tokens stood before them; with learned positions they are read again.
+  /// Their rotary keys are turned by the distance, so nothing is read again, and they stay what
+  /// they were when the forgotten tokens stood before them; with learned positions they are read
+  /// again.
   /// InvalidArgument for more than was read.
   void shift(size_t keep, size_t drop);
   int64_t context() const;
@@ -194,10 +198,14 @@ struct GenerateOptions {
   /// Told of each piece of text when it is certain; false ends the answer.
   std::function<bool(const AnswerPiece&)> on_piece = {};
   int64_t logprobs = -1;  ///< so many most likely tokens are told with each token; -1: nothing
-  /// Speculative decoding by prompt lookup: so many tokens, up to 7, that followed the last ones
-  /// where these stood before, are read with each token; those that are drawn need no call of their
-  /// own. The answer is the same. Pays where an answer repeats its prompt. generate() alone.
+  /// Speculative decoding: so many tokens, up to 7, are read with each token, and those that are
+  /// drawn then need no call of their own. The answer is the same. They are those that followed the
+  /// last ones where these stood before (prompt lookup, which pays where an answer repeats its
+  /// prompt), or a draft model's.
   int64_t draft_tokens = 0;
+  /// Of a smaller model with the same vocabulary, which proposes them (its likeliest ones). Lives
+  /// as long as the call. For generate(); a Batch has its own model (BatchOptions::draft).
+  Sequence* draft = nullptr;
   /// An answer that outgrows the context goes on: of what stands behind the first `keep` tokens the
   /// older half is forgotten (Sequence::shift). -1: the answer ends where the context does.
   int64_t keep = -1;
@@ -217,7 +225,8 @@ struct Answer {
 };
 
 /// The sequence reads the prompt and writes what follows. Of a prompt that begins as what it has
-/// read, only the rest is read. InvalidArgument for an empty prompt and one beyond the context.
+/// read, only the rest is read. InvalidArgument for an empty prompt and one beyond the context, and
+/// for a draft of another vocabulary.
 Answer generate(Sequence& sequence, std::span<const int32_t> prompt,
                 const GenerateOptions& options = {});
 
@@ -227,6 +236,9 @@ struct BatchOptions {
   int64_t context = 0;               ///< tokens of each; 0: the model's, at most 4096
   int64_t cache_tokens = 0;          ///< that all of them have together; 0: sequences * context
   CacheType cache = CacheType::F16;  ///< of keys and values
+  /// A smaller model with the same vocabulary, which proposes the `draft_tokens` of answers. It has
+  /// a whole context for each, in a cache of its own.
+  std::optional<Model> draft = {};
 };
 
 /// What a Batch has done so far, and what it is at.
@@ -236,6 +248,8 @@ struct BatchStats {
   uint64_t prompt_tokens = 0;  ///< that were read
   uint64_t cached_tokens = 0;  ///< of prompts that the cache knew already
   uint64_t tokens = 0;         ///< that were drawn
+  uint64_t draft_tokens = 0;   ///< that were read in the hope that they would be
+  uint64_t accepted_tokens = 0;  ///< those of them that were
   uint64_t preempted = 0;      ///< answers that had to let others go first
   size_t pages = 0, used_pages = 0;  ///< of the cache; those that running answers hold
 };
@@ -248,7 +262,7 @@ struct BatchStats {
 class Batch {
  public:
   using Id = uint64_t;
-  /// InvalidArgument for options that make no sense.
+  /// InvalidArgument for options that make no sense, and for a draft of another vocabulary.
   explicit Batch(Model model, const BatchOptions& options = {});
   ~Batch();
   Batch(Batch&&) noexcept;

@@ -265,19 +265,21 @@ void bind_answers(py::module_& m) {
       "generate",
       [](Sequence& sequence, const Tokens& prompt, int64_t tokens, const Sampling& sampling,
          const std::vector<std::string>& stop, const py::object& on_piece, int64_t logprobs,
-         int64_t draft_tokens, int64_t keep) {
+         int64_t draft_tokens, Sequence* draft, int64_t keep) {
         GenerateOptions options =
             generate_options(tokens, sampling, stop, on_piece, logprobs, keep);
-        options.draft_tokens = draft_tokens;
+        options.draft_tokens = draft_tokens, options.draft = draft;
         return language::generate(sequence, prompt, options);
       },
       arg("sequence"), arg("prompt"), arg("tokens") = -1, arg("sampling") = Sampling{},
       arg("stop") = std::vector<std::string>{}, arg("on_piece") = py::none(),
-      arg("logprobs") = -1, arg("draft_tokens") = 0, arg("keep") = -1,
+      arg("logprobs") = -1, arg("draft_tokens") = 0, arg("draft") = py::none(),
+      arg("keep") = -1,
       "Reads the prompt and writes what follows. tokens: at most, -1: what the context holds; "
       "stop: texts that end the answer; on_piece: told of each piece of text, False ends it; "
       "logprobs: so many most likely tokens are told with each one; draft_tokens: so many that "
-      "followed before are tried at once, which pays where the answer repeats its prompt; keep: an "
+      "followed before are tried at once, which pays where the answer repeats its prompt; draft: a "
+      "sequence of a smaller model with the same vocabulary, which proposes them; keep: an "
       "answer that outgrows the context goes on, of what follows so many first tokens the older "
       "half is forgotten; -1: it ends.");
 }
@@ -290,6 +292,9 @@ void bind_batch_stats(py::module_& m) {
       .def_readonly("prompt_tokens", &BatchStats::prompt_tokens, "That were read.")
       .def_readonly("cached_tokens", &BatchStats::cached_tokens, "Of prompts, known already.")
       .def_readonly("tokens", &BatchStats::tokens, "That were written.")
+      .def_readonly("draft_tokens", &BatchStats::draft_tokens, "That were tried beside others.")
+      .def_readonly("accepted_tokens", &BatchStats::accepted_tokens,
+                    "Those of them that were drawn.")
       .def_readonly("preempted", &BatchStats::preempted, "Answers that let others go first.")
       .def_readonly("pages", &BatchStats::pages, "Of the cache.")
       .def_readonly("used_pages", &BatchStats::used_pages, "That running answers hold.");
@@ -299,29 +304,35 @@ void bind_batch(py::module_& m) {
   bind_batch_stats(m);
   py::class_<Batch>(m, "Batch", "Answers that one model writes side by side.")
       .def(py::init([](const Model& model, int64_t sequences, int64_t context,
-                       int64_t cache_tokens, const std::string& cache) {
+                       int64_t cache_tokens, const std::string& cache,
+                       const std::optional<Model>& draft) {
              const Unlocked others;
              return Batch(model, {.sequences = sequences,
                                   .context = context,
                                   .cache_tokens = cache_tokens,
-                                  .cache = language::cache_type(cache)});
+                                  .cache = language::cache_type(cache),
+                                  .draft = draft});
            }),
            arg("model"), arg("sequences") = 8, arg("context") = 0, arg("cache_tokens") = 0,
-           arg("cache") = "f16",
+           arg("cache") = "f16", arg("draft") = py::none(),
            "sequences: that one call reads at most; context: tokens of each, 0: the model's, at "
            "most 4096; cache_tokens: of all together, 0: sequences * context; cache: as a "
-           "Sequence's.")
+           "Sequence's; draft: a smaller model with the same vocabulary, which proposes the "
+           "draft_tokens of answers.")
       .def(
           "add",
           [](Batch& b, const Tokens& prompt, int64_t tokens, const Sampling& sampling,
              const std::vector<std::string>& stop, const py::object& on_piece, int64_t logprobs,
-             int64_t keep) {
-            return b.add(prompt,
-                         generate_options(tokens, sampling, stop, on_piece, logprobs, keep));
+             int64_t draft_tokens, int64_t keep) {
+            GenerateOptions options =
+                generate_options(tokens, sampling, stop, on_piece, logprobs, keep);
+            options.draft_tokens = draft_tokens;
+            return b.add(prompt, std::move(options));
           },
           arg("prompt"), arg("tokens") = -1, arg("sampling") = Sampling{},
           arg("stop") = std::vector<std::string>{}, arg("on_piece") = py::none(),
-          arg("logprobs") = -1, arg("keep") = -1, "Queues a prompt, with generate()'s options: the answer's id.")
+          arg("logprobs") = -1, arg("draft_tokens") = 0, arg("keep") = -1,
+          "Queues a prompt, with generate()'s options: the answer's id.")
       .def("cancel", &Batch::cancel, arg("id"), "Drops it, whether it waits or runs.")
       .def("step", &Batch::step, "One call of the model: (id, answer) of those that ended in it.")
       .def("idle", &Batch::idle, "Nothing waits or runs.")

@@ -1,5 +1,5 @@
-// What an answer that outgrows its context forgets (GenerateOptions::keep). Called by generate() and
-// Batch. Must never know of keys and values.
+// What an answer that outgrows its context forgets (GenerateOptions::keep). Called by generate()
+// and Batch. Must never know of keys and values.
 #pragma once
 
 #include <algorithm>

@@ -2,17 +2,16 @@
 
 #include <tuff/language.h>
 
-#include "base/check.h"
 #include "language/answer_writer.h"
 #include "language/context_shift.h"
+#include "language/draft.h"
 
 namespace tuff::language {
 namespace {
 
 // What is known of the prompt is not read again, but for one token: logits are those of a call.
 size_t known_tokens(const Sequence& sequence, std::span<const int32_t> prompt) {
-  const auto differs = std::ranges::mismatch(prompt, sequence.tokens()).in1;
-  return std::min(size_t(differs - prompt.begin()), prompt.size() - 1);
+  return std::min(equal_tokens(prompt, sequence.tokens()), prompt.size() - 1);
 }
 
 constexpr size_t kLeastMoved = 32;  // tokens for which a shift pays
@@ -26,23 +25,6 @@ void drop_what_lacks(Sequence& sequence, std::span<const int32_t> prompt) {
   if (next.size() < kLeastMoved) return;
   const auto found = std::ranges::search(read, next.first(kLeastMoved));
   if (!found.empty()) sequence.shift(known, size_t(found.begin() - read.begin()));
-}
-
-constexpr int64_t kMostDrafted = 7;  // with the token before them they are one call
-constexpr size_t kLongestMatch = 3, kShortestMatch = 2;  // tokens
-
-// What followed the last tokens of a text where they stood before, the last time.
-std::span<const int32_t> draft(std::span<const int32_t> text, size_t most) {
-  for (size_t n = kLongestMatch; n >= kShortestMatch && most > 0; n--) {
-    if (text.size() <= n) continue;
-    const auto end = text.last(n);
-    for (size_t at = text.size() - n; at-- > 0;) {
-      if (!std::ranges::equal(text.subspan(at, n), end)) continue;
-      const auto behind = text.subspan(at + n);
-      return behind.first(std::min(behind.size(), most));
-    }
-  }
-  return {};
 }
 
 class Generation {
@@ -86,8 +68,14 @@ class Generation {
     std::vector<int32_t> text(sequence_.tokens().begin(), sequence_.tokens().end());
     text.push_back(token);
     const size_t room = size_t(sequence_.context()) - text.size();
-    const auto behind = draft(text, std::min(size_t(options_.draft_tokens), room));
-    out.insert(out.end(), behind.begin(), behind.end());
+    const size_t most = std::min(size_t(options_.draft_tokens), room);
+    if (options_.draft) {
+      const std::vector<int32_t> behind = proposed(*options_.draft, text, most);
+      out.insert(out.end(), behind.begin(), behind.end());
+    } else {
+      const auto behind = followed_before(text, most);
+      out.insert(out.end(), behind.begin(), behind.end());
+    }
     return out;
   }
 
@@ -101,9 +89,8 @@ class Generation {
 Answer generate(Sequence& sequence, std::span<const int32_t> prompt,
                 const GenerateOptions& options) {
   require_prompt(prompt, sequence.context());
-  if (options.draft_tokens < 0 || options.draft_tokens > kMostDrafted)
-    fail<InvalidArgument>("draft_tokens is {}: a number from 0 to {} was wanted",
-                          options.draft_tokens, kMostDrafted);
+  require_drafts(options, options.draft != nullptr);
+  if (options.draft) require_same_vocabulary(sequence.model(), options.draft->model());
   require_keep(options, sequence.context());
   AnswerWriter writer(sequence.model().tokenizer(), options,
                       room_behind(prompt.size(), options, sequence.context()));

@@ -341,6 +341,7 @@ ReplyHandle Server::State::submit(const Generation& generation,
     for (int64_t i = 0; i < generation.choices; i++) {
       wanted.push_back({tokens, generation.options});
       wanted.back().options.keep = options.keep;
+      wanted.back().options.draft_tokens = options.draft_tokens;
       language::Sampling& s = wanted.back().options.sampling;
       s.seed = generation.seed == -1 ? std::random_device()() : uint64_t(generation.seed);
       s.seed += uint64_t(i) * 0x9e3779b9;  // choices differ

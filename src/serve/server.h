@@ -20,7 +20,7 @@ struct ServerOptions {
   ModelThreadOptions model = {};
   std::string name;           // of the model, as requests call it
   std::string chat_template;  // instead of the model's own; empty: that one
-  int64_t keep = -1;          // language::GenerateOptions::keep of all answers
+  int64_t keep = -1, draft_tokens = 0;  // of all answers, as in language::GenerateOptions
   std::vector<std::string> keys = {};  // one of which requests have to bring; empty: none
 };
 

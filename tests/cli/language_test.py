@@ -86,6 +86,11 @@ class Language(unittest.TestCase):
             self.assertIn(wanted, run.stderr)
             self.assertEqual(run.stderr.count("\n"), 1, run.stderr)
 
+    def test_drafts_change_nothing(self):
+        plain, *drafted = (self.answer(MODEL, "--raw", "--prompt", "abcabcab", "--tokens", 20, *more)["tokens"]
+                           for more in ([], ["--draft-tokens", 5], ["--draft", MODELS / "qwen3.gguf"]))
+        self.assertEqual(drafted, [plain, plain])
+
     def test_a_cache_in_blocks(self):
         model = MODELS / "qwen3_wide.gguf"
         halves, blocks = (self.answer(model, "--raw", "--prompt", "abc", "--tokens", 2, *more)

@@ -228,6 +228,16 @@ class Keep(ServeTest):
         self.assertEqual(a["usage"]["completion_tokens"], 40)
 
 
+class Drafts(ServeTest):
+    OPTIONS = ["--draft", str(MODELS / "llama3.gguf"), "--draft-tokens", "3", "--sequences", "2"]
+
+    def test_are_counted(self):
+        a = self.server.chat("abc", max_tokens=20)
+        self.assertEqual(a["usage"]["completion_tokens"], 20)
+        self.assertGreater(self.metric("tuff_accepted_tokens_total"), 0)
+        self.assertLess(self.metric("tuff_model_calls_total"), 20)
+
+
 class Encoder(ServeTest):
     """A model that only embeds."""
 

@@ -83,6 +83,11 @@ TEST(Batch, RefusesWhatCannotBe) {
   EXPECT_EQ(error_of([&] { batch.add(std::vector<int32_t>(9, 1)); }),
             "the prompt's 9 tokens exceed the context of 8");
   EXPECT_EQ(error_of([&] { batch.add({1, 48}); }), "token 48 is none of the vocabulary's 48");
+  Sequence draft(model);
+  EXPECT_EQ(error_of([&] { batch.add({1}, {.draft_tokens = 2, .draft = &draft}); }),
+            "a draft is a sequence for generate(): a Batch takes its model (BatchOptions::draft)");
+  EXPECT_EQ(error_of([&] { batch.add({1}, {.draft_tokens = 8}); }),
+            "draft_tokens is 8: a number from 0 to 7 was wanted");
   EXPECT_TRUE(batch.idle());
 }
 
@@ -168,6 +173,37 @@ TEST(Batch, AnswersAreTheSameWhateverRunsBesideThem) {
     preempted += batch.stats().preempted;
   }
   EXPECT_GT(preempted, 0u);
+}
+
+// Drafts of all kinds, in caches that are too small for them as well.
+TEST(Batch, DraftsSaveCallsAndChangeNothing) {
+  const Model model = fixture_model("qwen2");
+  Sequence alone(model, {.cache = CacheType::F32});
+  struct Case {
+    std::optional<Model> draft;
+    int64_t sequences, cache;
+  };
+  for (const Case& c : {Case{{}, 4, 0}, Case{{}, 3, 96}, Case{model, 4, 0},
+                        Case{fixture_model("qwen3"), 3, 96}}) {
+    Batch batch(model, {.sequences = c.sequences, .cache_tokens = c.cache,
+                        .cache = CacheType::F32, .draft = c.draft});
+    std::map<Batch::Id, std::vector<int32_t>> wanted;
+    for (int32_t i = 0; i < 9; i++) {
+      std::vector<int32_t> prompt = counting(i, size_t(5 * i + 1));
+      GenerateOptions options = greedy(40 - 3 * i);
+      options.sampling = {.temperature = i % 2 ? 0.7 : 0, .seed = uint64_t(i)};
+      options.keep = i % 3 == 0 ? 2 : -1;
+      alone.truncate(0);
+      const Answer want = generate(alone, prompt, options);
+      options.draft_tokens = i % 4 == 3 ? 0 : 1 + i % 7;
+      wanted[batch.add(std::move(prompt), options)] = want.tokens;
+    }
+    for (const auto& [id, answer] : run(batch)) EXPECT_EQ(answer.tokens, wanted[id]) << id;
+    const BatchStats stats = batch.stats();
+    EXPECT_GT(stats.draft_tokens, stats.accepted_tokens);
+    EXPECT_GT(stats.accepted_tokens, 0u);
+    EXPECT_EQ(stats.used_pages, 0u);
+  }
 }
 
 TEST(Batch, CompilesNothingAfterItIsWarm) {

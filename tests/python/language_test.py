@@ -78,6 +78,9 @@ class Language(unittest.TestCase):
         self.assertEqual(a.logprobs[0].top[0].logprob, a.logprobs[0].chosen.logprob)
         c = tuff.language.generate(s, [5, 6], tokens=6, sampling=GREEDY, draft_tokens=4)
         self.assertEqual(c.tokens, a.tokens)
+        draft = tuff.language.Sequence(tuff.language.Model.open(MODEL.parent / "qwen3.gguf", device="CPU"))
+        e = tuff.language.generate(s, [5, 6], tokens=6, sampling=GREEDY, draft_tokens=2, draft=draft)
+        self.assertEqual(e.tokens, a.tokens)
         d = tuff.language.generate(s, [5, 6], tokens=80, sampling=GREEDY, keep=2)
         self.assertEqual((len(d.tokens), d.tokens[:6]), (80, a.tokens))
         b = tuff.language.generate(s, [5, 6], tokens=6, sampling=GREEDY, on_piece=lambda piece: False)
@@ -90,9 +93,9 @@ class Language(unittest.TestCase):
             tuff.language.generate(s, [5, 6], tokens=6, on_piece=broken)
 
     def test_answers_side_by_side(self):
-        batch = tuff.language.Batch(self.model, sequences=2, cache_tokens=64)
+        batch = tuff.language.Batch(self.model, sequences=2, cache_tokens=64, draft=self.model)
         s = tuff.language.Sequence(self.model)
-        want = {batch.add([5 + i], tokens=4, sampling=GREEDY): [5 + i] for i in range(3)}
+        want = {batch.add([5 + i], tokens=4, sampling=GREEDY, draft_tokens=2): [5 + i] for i in range(3)}
         graphs = []
         batch.warm_up(lambda n: graphs.append(n) or n < 2)
         self.assertEqual(graphs, [1, 2])
@@ -104,6 +107,8 @@ class Language(unittest.TestCase):
                 prompt = want.pop(i)
                 self.assertEqual(answer.tokens, tuff.language.generate(s, prompt, tokens=4, sampling=GREEDY).tokens)
         self.assertEqual((want, batch.stats().tokens), ({}, 12))
+        self.assertGreater(batch.stats().accepted_tokens, 0)
+        self.assertGreaterEqual(batch.stats().draft_tokens, batch.stats().accepted_tokens)
 
     def test_draws(self):
         sampler = tuff.language.Sampler(tuff.language.Sampling(temperature=0, bias={2: 9.0}))
