@@ -40,6 +40,7 @@ MODELS = {
                      {"rope_parameters": rope(rope_type="linear", factor=2.0)}),
     "qwen2": ("qwen2", T.Qwen2Config, T.Qwen2ForCausalLM, {"rope_parameters": rope(1e6)}),
     "qwen3": ("qwen3", T.Qwen3Config, T.Qwen3ForCausalLM, {"head_dim": 12}),
+    "qwen3_wide": ("qwen3", T.Qwen3Config, T.Qwen3ForCausalLM, {"head_dim": 32}),  # q8_0 caches
     "phi3_longrope": ("phi3", T.Phi3Config, T.Phi3ForCausalLM,
                       {"original_max_position_embeddings": 16,
                        "rope_parameters": rope(rope_type="longrope", short_factor=[1.0, 1.1, 1.3, 1.6],

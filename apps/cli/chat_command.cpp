@@ -1,7 +1,9 @@
 // `tuff chat`: a conversation with a language model, or one answer of it.
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include <tuff/language.h>
 
@@ -20,10 +22,11 @@ namespace {
 
 struct ConversationOptions {
   ModelChoice model;
-  std::string prompt, system, device;
+  std::string prompt, system, device, cache = "f16";
   bool raw = false, json = false;
-  int64_t tokens = -1, context = 0;
+  int64_t tokens = -1, context = 0, keep = -1;
   language::Sampling sampling;
+  DraftChoice draft;
   std::vector<std::string> stop;
   std::string grammar, json_schema;  // files
 };
@@ -62,7 +65,11 @@ class Conversation {
         grammar_(grammar_of(o)),
         device_(engine::canonical_device(o.device)),
         model_(open_model(o.model, device_)),
-        sequence_(model_, {.context = o.context}) {
+        sequence_(model_,
+                  {.context = o.context, .cache = language::cache_type(o.cache)}) {
+    if (const auto draft = open_draft(o.draft, device_))
+      draft_.emplace(*draft, language::SequenceOptions{.context = std::min(
+                                 sequence_.context(), draft->description().context)});
     if (!o.raw) chats_.emplace(model_.tokenizer(), template_text());
     reset();
   }
@@ -119,7 +126,10 @@ class Conversation {
                                .sampling = o_.sampling,
                                .stop = o_.stop,
                                .grammar = grammar_,
-                               .on_piece = show});
+                               .on_piece = show,
+                               .draft_tokens = o_.draft.count(),
+                               .draft = draft_ ? &*draft_ : nullptr,
+                               .keep = o_.keep});
   }
 
   // The first token belongs to the prompt's time.
@@ -152,6 +162,7 @@ class Conversation {
   std::string device_;
   language::Model model_;
   language::Sequence sequence_;
+  std::optional<language::Sequence> draft_;
   std::optional<text::ChatPrompts> chats_;
   Json messages_;
 };
@@ -220,6 +231,11 @@ void add_chat_command(CLI::App& app, Action& chosen) {
               "N", CLI::Range(int64_t(-1), int64_t(1) << 30));
   add_setting(*c, "--context", o->context, "Tokens that fit; 0: the model's, at most 4096", "N",
               CLI::NonNegativeNumber);
+  add_cache_option(*c, o->cache);
+  add_setting(*c, "--keep", o->keep,
+              "An answer that outgrows the context goes on, and the older half of what follows so "
+              "many first tokens is forgotten; -1: it ends",
+              "N", CLI::Range(int64_t(-1), int64_t(1) << 30));
   c->add_option("--stop", o->stop, "A text that ends an answer; may be repeated")
       ->type_name("TEXT");
   CLI::Option* grammar =
@@ -229,6 +245,7 @@ void add_chat_command(CLI::App& app, Action& chosen) {
       ->type_name("FILE")
       ->excludes(grammar);
   add_sampling(*c, o->sampling);
+  add_draft_options(*c, o->draft);
   add_device_option(*c, o->device);
   c->add_flag("--json", o->json,
               "A JSON object for each answer: text, token ids, tokens per second");

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include <tuff/language.h>
@@ -21,13 +22,15 @@ namespace {
 
 struct ServeCommandOptions {
   ModelChoice model;
-  std::string device, key_file, template_file;
+  std::string device, key_file, template_file, cache = "f16";
   serve::ServerOptions server;
+  DraftChoice draft;
   int64_t max_body = 4, queue = 64, time_limit = 600, shutdown_time = 10;
-  bool json = false;
+  bool json = false, no_warm_up = false;
 };
 
 constexpr int64_t kConnectionsBeside = 32;  // for what does not wait for the model
+constexpr std::chrono::milliseconds kLook{50};  // between looks at whether it is to end
 
 std::vector<std::string> keys_of_file(const std::string& path) {
   std::vector<std::string> keys;
@@ -59,14 +62,18 @@ serve::ServerOptions server_options(const ServeCommandOptions& o) {
   }
   if (std::ranges::find(s.keys, "") != s.keys.end())
     throw UsageError("--api-key is empty: a key was wanted");
+  s.draft_tokens = o.draft.count();
   s.model.queue = size_t(o.queue);
+  s.model.batch.cache = language::cache_type(o.cache);
+  s.model.warm_up = !o.no_warm_up;
   s.model.time_limit = std::chrono::seconds(o.time_limit);
   s.http.body_bytes = size_t(o.max_body) << 20;
   s.http.connections = size_t(s.model.batch.sequences + o.queue + kConnectionsBeside);
   return s;
 }
 
-void tell(const ServeCommandOptions& o, const serve::ServerOptions& s, const std::string& device, int port) {
+void tell(const ServeCommandOptions& o, const serve::ServerOptions& s, const std::string& device,
+          int port, const serve::WarmUp& warm) {
   const bool ipv6 = s.http.host.find(':') != std::string::npos;
   const std::string url = fmt::format("http://{}{}{}:{}", ipv6 ? "[" : "", s.http.host,
                                       ipv6 ? "]" : "", port);
@@ -75,9 +82,12 @@ void tell(const ServeCommandOptions& o, const serve::ServerOptions& s, const std
                               url));
   if (o.json) {
     print_json({{"event", "listening"}, {"url", url}, {"host", s.http.host}, {"port", port},
-                {"model", s.name}, {"device", device}});
+                {"model", s.name}, {"device", device}, {"graphs", warm.graphs},
+                {"warm_up_seconds", warm.seconds}});
     return;
   }
+  if (warm.graphs > 0)
+    fmt::print("Warm after {:.1f} s: {} graphs are captured.\n", warm.seconds, warm.graphs);
   const bool local = serve::is_loopback(s.http.host);
   fmt::print("{} on {}: {} ({}), OpenAI's API below /v1. Ctrl-C ends it.\n", printable(s.name),
              device, url, local ? "this machine alone" : "for the network");
@@ -87,10 +97,13 @@ void tell(const ServeCommandOptions& o, const serve::ServerOptions& s, const std
 int serve_model(const ServeCommandOptions& o) {
   os::catch_interrupts();
   const std::string device = engine::canonical_device(o.device);
-  const serve::ServerOptions s = server_options(o);
+  serve::ServerOptions s = server_options(o);
+  s.model.batch.draft = open_draft(o.draft, device);
   serve::Server server(open_model(o.model, device), s);
-  tell(o, s, device, server.port());
-  while (!os::interrupted()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  std::optional<serve::WarmUp> warm;
+  while (!os::interrupted() && !warm) warm = server.wait_until_warm(kLook);
+  if (warm) tell(o, s, device, server.port(), *warm);
+  while (!os::interrupted()) std::this_thread::sleep_for(kLook);
   server.shut_down(std::chrono::seconds(o.shutdown_time));
   return kExitOk;
 }
@@ -104,6 +117,11 @@ void add_limits(CLI::App& c, ServeCommandOptions& o) {
   add_setting(c, "--cache-tokens", batch.cache_tokens,
               "Tokens that the cache holds in all; 0: --sequences times --context", "N",
               CLI::NonNegativeNumber);
+  add_cache_option(c, o.cache);
+  add_setting(c, "--keep", o.server.keep,
+              "Answers that outgrow the context go on, and the older half of what follows so many "
+              "first tokens is forgotten; -1: they end",
+              "N", CLI::Range(int64_t(-1), int64_t(1) << 30));
   add_setting(c, "--queue", o.queue, "Answers that may wait; more are refused (429)", "N",
               CLI::Range(int64_t(0), int64_t(4096)));
   add_setting(c, "--time-limit", o.time_limit, "Seconds that an answer may take, waiting included",
@@ -136,6 +154,9 @@ void add_serve_command(CLI::App& app, Action& chosen) {
   c->add_option("--chat-template", o->template_file, "Jinja, instead of the model's own")
       ->type_name("FILE");
   add_limits(*c, *o);
+  add_draft_options(*c, o->draft);
+  c->add_flag("--no-warm-up", o->no_warm_up,
+              "Starts at once; the first answers wait until their kernels are compiled");
   add_device_option(*c, o->device);
   c->add_flag("--json", o->json, "The address as a JSON object");
   c->footer(

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@ struct Description {
   int64_t context = 0;        ///< positions that it was trained for
   uint64_t parameters = 0;    ///< elements of all weights
   uint64_t weight_bytes = 0;  ///< as they are stored
+  bool encodes = false;       ///< embed() alone takes it: it writes no texts
 };
 
 /// How a model is loaded.
@@ -55,6 +57,7 @@ struct SaveOptions {
 };
 
 class Adapter;
+class DraftModel;
 struct Quantized;
 
 /// A model with its tokenizer: one that writes texts, or an encoder, which embed() alone takes.
@@ -94,6 +97,7 @@ class Model {
  private:
   friend class Sequence;
   friend class Batch;
+  friend class DraftModel;
   friend class Adapter;
   friend std::vector<float> embed(const Model& model, std::span<const int32_t> tokens);
   struct State;
@@ -101,10 +105,17 @@ class Model {
   std::shared_ptr<const State> state_;
 };
 
+/// How keys and values are kept: as numbers, or (Q8_0) in blocks of 32 along a head's width, each
+/// of 32 numbers of 8 bits and a half that scales them. Those take half the memory of F16, and are
+/// decoded where they are read. Heads are whole blocks then.
+enum class CacheType : uint8_t { F16, BF16, F32, Q8_0 };
+/// "f16", "bf16", "f32", "q8_0". InvalidArgument for another name.
+CacheType cache_type(const std::string& name);
+
 /// How a Sequence keeps what it has read.
 struct SequenceOptions {
-  int64_t context = 0;             ///< tokens that fit; 0: the model's, at most 4096
-  DType cache_dtype = DType::F16;  ///< of keys and values: F16, BF16 or F32
+  int64_t context = 0;               ///< tokens that fit; 0: the model's, at most 4096
+  CacheType cache = CacheType::F16;  ///< of keys and values
 };
 
 /// A text that a model reads token by token. Keys and values of what was read are kept, so that a
@@ -112,8 +123,8 @@ struct SequenceOptions {
 /// tokens, others for pieces of prompts.
 class Sequence {
  public:
-  /// InvalidArgument for a context below 1 or beyond what the model was trained for, and for an
-  /// encoder.
+  /// InvalidArgument for a context below 1 or beyond what the model was trained for, an encoder, and
+  /// blocks that its heads are none of.
   explicit Sequence(Model model, const SequenceOptions& options = {});
   ~Sequence();
   Sequence(Sequence&&) noexcept;
@@ -128,6 +139,12 @@ class Sequence {
   std::span<const int32_t> tokens() const;
   /// Forgets all but the first `count` tokens.
   void truncate(size_t count);
+  /// Forgets `drop` tokens behind the first `keep`, and those that follow move up (context shift).
+  /// Their rotary keys are turned by the distance, so nothing is read again, and they stay what
+  /// they were when the forgotten tokens stood before them; with learned positions they are read
+  /// again.
+  /// InvalidArgument for more than was read.
+  void shift(size_t keep, size_t drop);
   int64_t context() const;
   const Model& model() const;
   JitStats stats() const;  ///< of the graph that reads single tokens
@@ -200,7 +217,7 @@ struct AnswerPiece {
 
 /// What generate() is told.
 struct GenerateOptions {
-  int64_t tokens = -1;  ///< at most; -1: as many as the context has room for
+  int64_t tokens = -1;  ///< at most; -1: as many as the context has room for, if it ends there
   Sampling sampling = {};
   /// Texts that end the answer, which they are no part of.
   std::vector<std::string> stop = {};
@@ -210,10 +227,17 @@ struct GenerateOptions {
   /// Told of each piece of text when it is certain; false ends the answer.
   std::function<bool(const AnswerPiece&)> on_piece = {};
   int64_t logprobs = -1;  ///< so many most likely tokens are told with each token; -1: nothing
-  /// Speculative decoding by prompt lookup: so many tokens, up to 7, that followed the last ones
-  /// where these stood before, are read with each token; those that are drawn need no call of their
-  /// own. The answer is the same. Pays where an answer repeats its prompt. generate() alone.
+  /// Speculative decoding: so many tokens, up to 7, are read with each token, and those that are
+  /// drawn then need no call of their own. The answer is the same. They are those that followed the
+  /// last ones where these stood before (prompt lookup, which pays where an answer repeats its
+  /// prompt), or a draft model's.
   int64_t draft_tokens = 0;
+  /// Of a smaller model with the same vocabulary, which proposes them (its likeliest ones). Lives
+  /// as long as the call. For generate(); a Batch has its own model (BatchOptions::draft).
+  Sequence* draft = nullptr;
+  /// An answer that outgrows the context goes on: of what stands behind the first `keep` tokens the
+  /// older half is forgotten (Sequence::shift). -1: the answer ends where the context does.
+  int64_t keep = -1;
 };
 
 /// Why an answer ended. Failed: no token could go on as its grammar wants.
@@ -231,16 +255,20 @@ struct Answer {
 };
 
 /// The sequence reads the prompt and writes what follows. Of a prompt that begins as what it has
-/// read, only the rest is read. InvalidArgument for an empty prompt and one beyond the context.
+/// read, only the rest is read. InvalidArgument for an empty prompt and one beyond the context, and
+/// for a draft of another vocabulary.
 Answer generate(Sequence& sequence, std::span<const int32_t> prompt,
                 const GenerateOptions& options = {});
 
 /// How a Batch is set up.
 struct BatchOptions {
-  int64_t sequences = 8;           ///< that one call of the model reads at most
-  int64_t context = 0;             ///< tokens of each; 0: the model's, at most 4096
-  int64_t cache_tokens = 0;        ///< that all of them have together; 0: sequences * context
-  DType cache_dtype = DType::F16;  ///< of keys and values: F16, BF16 or F32
+  int64_t sequences = 8;             ///< that one call of the model reads at most
+  int64_t context = 0;               ///< tokens of each; 0: the model's, at most 4096
+  int64_t cache_tokens = 0;          ///< that all of them have together; 0: sequences * context
+  CacheType cache = CacheType::F16;  ///< of keys and values
+  /// A smaller model with the same vocabulary, which proposes the `draft_tokens` of answers. It has
+  /// a whole context for each, in a cache of its own.
+  std::optional<Model> draft = {};
 };
 
 /// What a Batch has done so far, and what it is at.
@@ -250,6 +278,8 @@ struct BatchStats {
   uint64_t prompt_tokens = 0;  ///< that were read
   uint64_t cached_tokens = 0;  ///< of prompts that the cache knew already
   uint64_t tokens = 0;         ///< that were drawn
+  uint64_t draft_tokens = 0;   ///< that were read in the hope that they would be
+  uint64_t accepted_tokens = 0;  ///< those of them that were
   uint64_t preempted = 0;      ///< answers that had to let others go first
   size_t pages = 0, used_pages = 0;  ///< of the cache; those that running answers hold
 };
@@ -262,7 +292,7 @@ struct BatchStats {
 class Batch {
  public:
   using Id = uint64_t;
-  /// InvalidArgument for options that make no sense.
+  /// InvalidArgument for options that make no sense, and for a draft of another vocabulary.
   explicit Batch(Model model, const BatchOptions& options = {});
   ~Batch();
   Batch(Batch&&) noexcept;
@@ -274,6 +304,9 @@ class Batch {
   /// that answer is dropped, the others go on.
   std::vector<std::pair<Id, Answer>> step();
   bool idle() const;  ///< nothing waits or runs
+  /// Captures the graphs that answers run, which the first ones would wait for otherwise (seconds
+  /// each, where kernels have to be compiled). Told of each one, counted from 1; false ends it.
+  void warm_up(const std::function<bool(size_t)>& on_graph = {});
   BatchStats stats() const;
   int64_t context() const;
   const Model& model() const;
@@ -284,8 +317,8 @@ class Batch {
 };
 
 /// A text as a vector of length 1, near those of texts that mean the like: the mean of what the
-/// model's last norm gives for each token, or what an encoder's file says (its first). Texts
-/// of like lengths run one captured graph.
+/// model's last norm gives for each token, or what an encoder's file says (its first). Lengths
+/// are padded to powers of 2 from 16 on, each of which is a captured graph.
 /// InvalidArgument for no token, one that is not in the vocabulary, or more than the model was
 /// trained for.
 std::vector<float> embed(const Model& model, std::span<const int32_t> tokens);

@@ -44,7 +44,8 @@ void bind_description(py::module_& m) {
       .def_readonly("vocabulary", &Description::vocabulary)
       .def_readonly("context", &Description::context, "Positions that it was trained for.")
       .def_readonly("parameters", &Description::parameters, "Elements of all weights.")
-      .def_readonly("weight_bytes", &Description::weight_bytes, "As they are stored.");
+      .def_readonly("weight_bytes", &Description::weight_bytes, "As they are stored.")
+      .def_readonly("encodes", &Description::encodes, "embed() alone takes it.");
 }
 
 void bind_model(py::module_& m) {
@@ -130,12 +131,13 @@ void bind_adapter(py::module_& m) {
 void bind_sequence(py::module_& m) {
   py::class_<Sequence>(m, "Sequence",
                        "A text that a model reads; keys and values of what was read are kept.")
-      .def(py::init([](const Model& model, int64_t context, DType cache_dtype) {
+      .def(py::init([](const Model& model, int64_t context, const std::string& cache) {
              const Unlocked others;
-             return Sequence(model, {.context = context, .cache_dtype = cache_dtype});
+             return Sequence(model, {.context = context, .cache = language::cache_type(cache)});
            }),
-           arg("model"), arg("context") = 0, arg("cache_dtype") = DType::F16,
-           "context: tokens that fit; 0: the model's, at most 4096.")
+           arg("model"), arg("context") = 0, arg("cache") = "f16",
+           "context: tokens that fit; 0: the model's, at most 4096; cache: how keys and values are "
+           "kept, \"f16\", \"bf16\", \"f32\" or \"q8_0\".")
       .def(
           "read",
           [](Sequence& s, const Tokens& tokens) {
@@ -161,6 +163,8 @@ void bind_sequence(py::module_& m) {
           arg("tokens"), "The same: (tokens, vocabulary), the logits behind each of them.")
       .def("tokens", [](const Sequence& s) { return Tokens(s.tokens().begin(), s.tokens().end()); })
       .def("truncate", &Sequence::truncate, arg("count"), "Forgets all but the first tokens.")
+      .def("shift", &Sequence::shift, arg("keep"), arg("drop"),
+           "Forgets `drop` tokens behind the first `keep`; what follows moves up.")
       .def("context", &Sequence::context)
       .def("model", &Sequence::model)
       .def("stats", &Sequence::stats, "Of the graph that reads single tokens.");
@@ -227,11 +231,10 @@ struct Piece {
   std::vector<TokenLogprobs> logprobs;
 };
 
-// What a function of Python says of a piece; only what is false ends the answer.
-bool goes_on(const py::object& function, const language::AnswerPiece& p) {
-  const Piece piece{std::string(p.text), {p.tokens.begin(), p.tokens.end()},
-                    {p.logprobs.begin(), p.logprobs.end()}};
-  const py::tuple arguments = py::make_tuple(piece);
+// What a function of Python says of something; only what is false ends it.
+template <class T>
+bool goes_on(const py::object& function, const T& something) {
+  const py::tuple arguments = py::make_tuple(something);
   const auto result =
       py::reinterpret_steal<py::object>(call_python(function.ptr(), arguments.ptr()));
   if (!result) throw py::error_already_set();
@@ -240,14 +243,19 @@ bool goes_on(const py::object& function, const language::AnswerPiece& p) {
 
 GenerateOptions generate_options(int64_t tokens, const Sampling& sampling,
                                  const std::vector<std::string>& stop, const py::object& on_piece,
-                                 int64_t logprobs, const std::optional<Grammar>& grammar) {
+                                 int64_t logprobs, int64_t keep,
+                                 const std::optional<Grammar>& grammar) {
   GenerateOptions options{.tokens = tokens,
                           .sampling = sampling,
                           .stop = stop,
                           .grammar = grammar.value_or(Grammar()),
-                          .logprobs = logprobs};
+                          .logprobs = logprobs,
+                          .keep = keep};
   if (!on_piece.is_none())
-    options.on_piece = [on_piece](const auto& piece) { return goes_on(on_piece, piece); };
+    options.on_piece = [on_piece](const language::AnswerPiece& p) {
+      return goes_on(on_piece, Piece{std::string(p.text), {p.tokens.begin(), p.tokens.end()},
+                                     {p.logprobs.begin(), p.logprobs.end()}});
+    };
   return options;
 }
 
@@ -285,21 +293,24 @@ void bind_answers(py::module_& m) {
       "generate",
       [](Sequence& sequence, const Tokens& prompt, int64_t tokens, const Sampling& sampling,
          const std::vector<std::string>& stop, const py::object& on_piece, int64_t logprobs,
-         int64_t draft_tokens, const std::optional<Grammar>& grammar) {
+         int64_t draft_tokens, Sequence* draft, int64_t keep,
+         const std::optional<Grammar>& grammar) {
         GenerateOptions options =
-            generate_options(tokens, sampling, stop, on_piece, logprobs, grammar);
-        options.draft_tokens = draft_tokens;
+            generate_options(tokens, sampling, stop, on_piece, logprobs, keep, grammar);
+        options.draft_tokens = draft_tokens, options.draft = draft;
         return language::generate(sequence, prompt, options);
       },
       arg("sequence"), arg("prompt"), arg("tokens") = -1, arg("sampling") = Sampling{},
       arg("stop") = std::vector<std::string>{}, arg("on_piece") = py::none(),
-      arg("logprobs") = -1, arg("draft_tokens") = 0,
-      arg("grammar") = py::none(),
+      arg("logprobs") = -1, arg("draft_tokens") = 0, arg("draft") = py::none(),
+      arg("keep") = -1, arg("grammar") = py::none(),
       "Reads the prompt and writes what follows. tokens: at most, -1: what the context holds; "
       "stop: texts that end the answer; on_piece: told of each piece of text, False ends it; "
       "logprobs: so many most likely tokens are told with each one; draft_tokens: so many that "
-      "followed before are tried at once, which pays where the answer repeats its prompt; grammar: "
-      "what the answer is held to.");
+      "followed before are tried at once, which pays where the answer repeats its prompt; draft: a "
+      "sequence of a smaller model with the same vocabulary, which proposes them; keep: an "
+      "answer that outgrows the context goes on, of what follows so many first tokens the older "
+      "half is forgotten; -1: it ends; grammar: what the answer is held to.");
 }
 
 void bind_batch_stats(py::module_& m) {
@@ -310,6 +321,9 @@ void bind_batch_stats(py::module_& m) {
       .def_readonly("prompt_tokens", &BatchStats::prompt_tokens, "That were read.")
       .def_readonly("cached_tokens", &BatchStats::cached_tokens, "Of prompts, known already.")
       .def_readonly("tokens", &BatchStats::tokens, "That were written.")
+      .def_readonly("draft_tokens", &BatchStats::draft_tokens, "That were tried beside others.")
+      .def_readonly("accepted_tokens", &BatchStats::accepted_tokens,
+                    "Those of them that were drawn.")
       .def_readonly("preempted", &BatchStats::preempted, "Answers that let others go first.")
       .def_readonly("pages", &BatchStats::pages, "Of the cache.")
       .def_readonly("used_pages", &BatchStats::used_pages, "That running answers hold.");
@@ -319,31 +333,46 @@ void bind_batch(py::module_& m) {
   bind_batch_stats(m);
   py::class_<Batch>(m, "Batch", "Answers that one model writes side by side.")
       .def(py::init([](const Model& model, int64_t sequences, int64_t context,
-                       int64_t cache_tokens, DType cache_dtype) {
+                       int64_t cache_tokens, const std::string& cache,
+                       const std::optional<Model>& draft) {
              const Unlocked others;
              return Batch(model, {.sequences = sequences,
                                   .context = context,
                                   .cache_tokens = cache_tokens,
-                                  .cache_dtype = cache_dtype});
+                                  .cache = language::cache_type(cache),
+                                  .draft = draft});
            }),
            arg("model"), arg("sequences") = 8, arg("context") = 0, arg("cache_tokens") = 0,
-           arg("cache_dtype") = DType::F16,
+           arg("cache") = "f16", arg("draft") = py::none(),
            "sequences: that one call reads at most; context: tokens of each, 0: the model's, at "
-           "most 4096; cache_tokens: of all together, 0: sequences * context.")
+           "most 4096; cache_tokens: of all together, 0: sequences * context; cache: as a "
+           "Sequence's; draft: a smaller model with the same vocabulary, which proposes the "
+           "draft_tokens of answers.")
       .def(
           "add",
           [](Batch& b, const Tokens& prompt, int64_t tokens, const Sampling& sampling,
              const std::vector<std::string>& stop, const py::object& on_piece, int64_t logprobs,
-             const std::optional<Grammar>& grammar) {
-            return b.add(prompt,
-                         generate_options(tokens, sampling, stop, on_piece, logprobs, grammar));
+             int64_t draft_tokens, int64_t keep, const std::optional<Grammar>& grammar) {
+            GenerateOptions options =
+                generate_options(tokens, sampling, stop, on_piece, logprobs, keep, grammar);
+            options.draft_tokens = draft_tokens;
+            return b.add(prompt, std::move(options));
           },
           arg("prompt"), arg("tokens") = -1, arg("sampling") = Sampling{},
           arg("stop") = std::vector<std::string>{}, arg("on_piece") = py::none(),
-          arg("logprobs") = -1, arg("grammar") = py::none(), "Queues a prompt, with generate()'s options: the answer's id.")
+          arg("logprobs") = -1, arg("draft_tokens") = 0, arg("keep") = -1,
+          arg("grammar") = py::none(), "Queues a prompt, with generate()'s options: the answer's id.")
       .def("cancel", &Batch::cancel, arg("id"), "Drops it, whether it waits or runs.")
       .def("step", &Batch::step, "One call of the model: (id, answer) of those that ended in it.")
       .def("idle", &Batch::idle, "Nothing waits or runs.")
+      .def(
+          "warm_up",
+          [](Batch& b, const py::object& on_graph) {
+            if (on_graph.is_none()) return b.warm_up();
+            b.warm_up([&](size_t n) { return goes_on(on_graph, n); });
+          },
+          arg("on_graph") = py::none(),
+          "Captures the graphs that answers run. on_graph: told of each one, False ends it.")
       .def("stats", &Batch::stats)
       .def("context", &Batch::context)
       .def("model", &Batch::model);

@@ -1,9 +1,13 @@
 #include <algorithm>
+#include <bit>
 #include <exception>
 #include <map>
+#include <optional>
 
 #include "base/check.h"
 #include "language/answer_writer.h"
+#include "language/context_shift.h"
+#include "language/draft.h"
 #include "language/model_state.h"
 #include "language/pages.h"
 #include "language/paged_reader.h"
@@ -17,11 +21,13 @@ constexpr int64_t kPieceBeside = 32;
 struct Request {
   std::vector<int32_t> text;  // the prompt and what was drawn
   size_t prompt;              // tokens
+  int64_t keep, draft_tokens;  // as GenerateOptions
   std::unique_ptr<AnswerWriter> writer;
   HeldPages held = {};
   size_t read = 0;   // tokens of the text whose keys and values are held
   size_t known = 0;  // of the prompt, when it was first begun
   bool begun = false;
+  std::optional<size_t> draft_slot = {};
 
   // Few tokens go beside those of others, one in each call.
   bool is_short() const { return PagedReader::rows_for(int64_t(text.size() - read)) == 1; }
@@ -58,13 +64,28 @@ struct Batch::State {
   // Pages for the tokens that the next call reads, taken from younger ones if there are none left.
   // False: it had to go itself.
   bool grow(Requests::iterator at, size_t positions);
+  size_t most_rows() const;  // of a call
   void preempt(Requests::iterator at);
   void start(Request& request);
   bool read_prompt();
   bool read_tokens();
-  // Reads the next tokens of each, and draws where that was all of its text.
-  void read(const std::vector<Requests::iterator>& requests, size_t tokens);
-  void draw(Requests::iterator at, std::span<const float> logits);
+  // Rows of a call: a request's next token, and what is drafted behind it.
+  struct Rows {
+    Requests::iterator at;
+    std::vector<int32_t> tokens;
+  };
+  void add_drafts(std::vector<Rows>& rows);
+  // How many may be drafted for it beside others, for which it has pages now.
+  size_t room_for_drafts(Request& request, size_t most);
+  void read(const std::vector<Rows>& rows);
+  // Draws behind those of its tokens that are what was drawn.
+  void take(const Rows& rows, std::span<const float> logits);
+  // So many of its tokens have been read.
+  void advance(Request& request, size_t tokens);
+  bool draw(Requests::iterator at, std::span<const float> logits);  // whether it goes on
+  void let_go(Request& request);
+  void make_room(Request& request);
+  bool shift(Request& request, size_t keep, size_t drop);
   void end(Requests::iterator at);
 
   Model model;
@@ -72,6 +93,7 @@ struct Batch::State {
   const int64_t context;
   Pages pages;
   PagedReader reader;
+  std::optional<DraftModel> draft;
   Requests waiting, running;
   std::vector<std::pair<Id, Answer>> ended;
   std::exception_ptr thrown;
@@ -86,13 +108,20 @@ Batch::State::State(Model m, const BatchOptions& options)
       context(model.state_->context(options.context)),
       pages(cache_pages(options, context), kPagePositions),
       reader(model.state_->config, model.state_->weights, model.state_->rope_factors(context),
-             context, int64_t(pages.count()), options.cache_dtype) {}
+             context, int64_t(pages.count()), options.cache) {
+  if (!options.draft) return;
+  require_same_vocabulary(model, *options.draft);
+  options.draft->state_->require_writer();
+  draft.emplace(*options.draft, sequences, context, options.cache);
+}
 
 // For its text, beside what those that run are still to read of theirs.
 bool Batch::State::has_room_for(const Request& request) const {
   size_t wanted = pages.pages_for(request.text.size() + 1);
-  for (const auto& [id, r] : running)
-    wanted += pages.pages_for(r.text.size()) - r.held.pages.size();
+  for (const auto& [id, r] : running) {
+    const size_t all = pages.pages_for(r.text.size());
+    wanted += all - std::min(all, r.held.pages.size());  // drafts may have got one more
+  }
   return running.empty() || wanted <= pages.free();
 }
 
@@ -107,7 +136,7 @@ void Batch::State::admit() {
 
 void Batch::State::preempt(Requests::iterator at) {
   stats.preempted++;
-  pages.release(at->second.held);
+  let_go(at->second);
   at->second.read = 0;
   waiting.insert(running.extract(at));
 }
@@ -143,59 +172,158 @@ bool Batch::State::read_prompt() {
   const int64_t most = beside ? std::min(left, kPieceBeside) : left;
   const size_t count = size_t(std::min(left, PagedReader::rows_for(most)));
   if (!grow(at, r.read + count)) return false;
-  read({at}, count);
+  const Piece piece{std::span(r.text).subspan(r.read, count), r.read, r.held.pages};
+  const std::span<const float> logits = reader.read({&piece, 1});
+  stats.calls++;
+  advance(r, count);
+  if (r.read == r.text.size()) draw(at, logits);
   return true;
 }
 
 bool Batch::State::read_tokens() {
-  std::vector<Requests::iterator> chosen;
+  std::vector<Rows> rows;
   for (auto at = running.begin(); at != running.end();) {
     const Id id = at->first;
     if (at->second.is_short()) start(at->second);
-    if (at->second.is_short() && grow(at, at->second.read + 1)) chosen.push_back(at);
+    if (at->second.is_short() && grow(at, at->second.read + 1))
+      rows.push_back({at, {at->second.text[at->second.read]}});
     at = running.upper_bound(id);  // who follows may be gone
   }
-  if (chosen.empty()) return false;
-  read(chosen, 1);
+  if (rows.empty()) return false;
+  add_drafts(rows);
+  read(rows);
   return true;
 }
 
-void Batch::State::read(const std::vector<Requests::iterator>& requests, size_t tokens) {
-  std::vector<Piece> pieces;
-  for (const auto at : requests) {
-    const Request& r = at->second;
-    pieces.push_back({std::span(r.text).subspan(r.read, tokens), r.read, r.held.pages});
+size_t Batch::State::most_rows() const {
+  return std::max(std::bit_ceil(sequences), size_t(PagedReader::kEach));
+}
+
+size_t Batch::State::room_for_drafts(Request& r, size_t most) {
+  if (r.read + 1 < r.text.size()) return 0;  // of its prompt
+  const size_t held = (r.held.pages.size() + pages.free()) * size_t(kPagePositions);
+  most = std::min({most, size_t(r.draft_tokens), size_t(context) - r.text.size(),
+                   held - r.text.size()});
+  pages.grow(r.held, r.text.size() + most);
+  return most;
+}
+
+// As many as a call of all answers has rows: few answers are drafted much, many not at all.
+void Batch::State::add_drafts(std::vector<Rows>& rows) {
+  size_t left = most_rows() - rows.size();
+  std::vector<DraftModel::Wish> wishes;
+  std::vector<Rows*> wishing;
+  for (Rows& row : rows) {
+    Request& r = row.at->second;
+    const size_t most = room_for_drafts(r, left);
+    if (most == 0) continue;
+    if (draft) {
+      left -= most;
+      if (!r.draft_slot) r.draft_slot = draft->take_slot();
+      wishes.push_back({*r.draft_slot, r.text, most});
+      wishing.push_back(&row);
+    } else {
+      const auto behind = followed_before(r.text, most);
+      left -= behind.size();
+      row.tokens.insert(row.tokens.end(), behind.begin(), behind.end());
+    }
   }
-  const std::span<const float> logits = reader.read(pieces);
+  if (wishes.empty()) return;
+  const auto behind = draft->propose(wishes);
+  for (size_t i = 0; i < wishing.size(); i++)
+    wishing[i]->tokens.insert(wishing[i]->tokens.end(), behind[i].begin(), behind[i].end());
+}
+
+// Rows of one sequence see those before them: keys and values are stored before any is read.
+void Batch::State::read(const std::vector<Rows>& rows) {
+  std::vector<Piece> pieces;
+  for (const Rows& row : rows) {
+    const Request& r = row.at->second;
+    for (size_t i = 0; i < row.tokens.size(); i++)
+      pieces.push_back({std::span(row.tokens).subspan(i, 1), r.read + i, r.held.pages});
+  }
+  std::span<const float> logits = reader.read(pieces);
   stats.calls++;
+  stats.draft_tokens += pieces.size() - rows.size();
   const size_t vocabulary = size_t(model.description().vocabulary);
-  for (size_t i = 0; i < requests.size(); i++) {
-    Request& r = requests[i]->second;
-    const size_t of_prompt = r.read < r.prompt ? std::min(tokens, r.prompt - r.read) : 0;
-    stats.prompt_tokens += of_prompt;
-    r.read += tokens;
-    pages.name(r.held, std::span(r.text).first(r.read));
-    if (r.read == r.text.size()) draw(requests[i], logits.subspan(i * vocabulary, vocabulary));
+  for (const Rows& row : rows) {
+    take(row, logits.first(row.tokens.size() * vocabulary));
+    logits = logits.subspan(row.tokens.size() * vocabulary);
   }
 }
 
-void Batch::State::draw(Requests::iterator at, std::span<const float> logits) {
+void Batch::State::take(const Rows& rows, std::span<const float> logits) {
+  Request& r = rows.at->second;
+  const size_t vocabulary = logits.size() / rows.tokens.size();
+  for (size_t i = 0; i < rows.tokens.size(); i++) {
+    if (i > 0) stats.accepted_tokens++;
+    advance(r, 1);
+    if (r.read < r.text.size()) return;
+    if (!draw(rows.at, logits.subspan(i * vocabulary, vocabulary))) return;
+    if (i + 1 < rows.tokens.size() && r.text.back() != rows.tokens[i + 1]) return;
+  }
+}
+
+void Batch::State::advance(Request& r, size_t tokens) {
+  stats.prompt_tokens += r.read < r.prompt ? std::min(tokens, r.prompt - r.read) : 0;
+  r.read += tokens;
+  pages.name(r.held, std::span(r.text).first(r.read));
+}
+
+void Batch::State::let_go(Request& r) {
+  pages.release(r.held);
+  if (r.draft_slot) draft->give_back(*r.draft_slot);
+  r.draft_slot.reset();
+}
+
+bool Batch::State::draw(Requests::iterator at, std::span<const float> logits) {
   Request& r = at->second;
   try {
     const int32_t token = r.writer->draw(logits, r.text);
     if (token >= 0) r.text.push_back(token), stats.tokens++;
-    if (r.writer->ended()) end(at);
+    if (!r.writer->ended()) {
+      if (int64_t(r.text.size()) > context) make_room(r);
+      return true;
+    }
+    end(at);
   } catch (...) {
     if (!thrown) thrown = std::current_exception();
-    pages.release(r.held);
+    let_go(r);
     running.erase(at);
   }
+  return false;
+}
+
+// What cannot be shifted is read again.
+void Batch::State::make_room(Request& r) {
+  const size_t keep = size_t(r.keep), drop = forgotten(r.read, keep);
+  if (!shift(r, keep, drop)) {
+    pages.release(r.held);
+    r.read = 0;
+  }
+  const auto from = r.text.begin() + std::ptrdiff_t(keep);
+  r.text.erase(from, from + std::ptrdiff_t(drop));
+}
+
+bool Batch::State::shift(Request& r, size_t keep, size_t drop) {
+  if (!reader.can_move()) return false;
+  const std::vector<int32_t> before = r.held.pages;
+  const size_t first = keep / size_t(kPagePositions);
+  if (!pages.change(r.held, first)) return false;
+  // What is kept of a page that is another now.
+  const size_t begin = first * size_t(kPagePositions);
+  if (before[first] != r.held.pages[first])
+    reader.move({before, r.held.pages, begin, keep - begin, 0});
+  r.read -= drop;
+  reader.move({before, r.held.pages, keep, r.read - keep, drop});
+  pages.shrink(r.held, r.read);
+  return true;
 }
 
 void Batch::State::end(Requests::iterator at) {
   Request& r = at->second;
   ended.emplace_back(at->first, r.writer->finish(r.begun ? r.prompt - r.known : 0));
-  pages.release(r.held);
+  let_go(r);
   running.erase(at);
 }
 
@@ -208,10 +336,16 @@ Batch::Id Batch::add(std::vector<int32_t> prompt, GenerateOptions options) {
   State& s = *state_;
   require_prompt(prompt, s.context);
   s.model.state_->require_tokens(prompt);
-  const int64_t room = s.context - int64_t(prompt.size());
+  require_keep(options, s.context);
+  require_drafts(options, false);
+  if (options.draft)
+    fail<InvalidArgument>("a draft is a sequence for generate(): a Batch takes its model "
+                          "(BatchOptions::draft)");
+  const int64_t room = room_behind(prompt.size(), options, s.context), keep = options.keep,
+                drafts = options.draft_tokens;
   const size_t tokens = prompt.size();
   auto writer = std::make_unique<AnswerWriter>(model().tokenizer(), std::move(options), room);
-  s.waiting.emplace(++s.last, Request{std::move(prompt), tokens, std::move(writer)});
+  s.waiting.emplace(++s.last, Request{std::move(prompt), tokens, keep, drafts, std::move(writer)});
   return s.last;
 }
 
@@ -220,7 +354,7 @@ void Batch::cancel(Id id) {
   if (s.waiting.erase(id) > 0) return;
   const auto at = s.running.find(id);
   if (at == s.running.end()) return;
-  s.pages.release(at->second.held);
+  s.let_go(at->second);
   s.running.erase(at);
 }
 
@@ -236,6 +370,15 @@ std::vector<std::pair<Batch::Id, Answer>> Batch::step() {
   }
   if (s.thrown) std::rethrow_exception(std::exchange(s.thrown, {}));
   return std::exchange(s.ended, {});
+}
+
+void Batch::warm_up(const std::function<bool(size_t)>& on_graph) {
+  State& s = *state_;
+  size_t count = 0;
+  bool goes_on = true;
+  const auto told = [&](size_t) { return goes_on = !on_graph || on_graph(++count); };
+  s.reader.warm_up(int64_t(s.most_rows()), told);
+  if (s.draft && goes_on) s.draft->warm_up(int64_t(s.most_rows()), told);
 }
 
 bool Batch::idle() const {

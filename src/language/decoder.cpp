@@ -123,19 +123,11 @@ class Decoder {
   }
 
   // (rows, heads, size) -> (sequences, heads, length, size), with what was read before.
-  Tensor remembered(const Tensor& rows, Tensor* pages) const {
+  Tensor remembered(const Tensor& rows, KvPages* pages) const {
     if (!pages)
       return rows.reshape({place_.sequences, length_, rows.size(1), rows.size(2)}).transpose(1, 2);
-    const int64_t heads = pages->size(1), size = pages->size(2);
-    // A position that is not seen weighs nothing, but nothing times infinity is no number.
-    pages->index_put_({place_.slots}, rows.to(pages->dtype()).nan_to_num());
-    const Tensor by_page = pages->reshape(
-        {pages->size(0) / kPagePositions, kPagePositions * heads * size});
-    return Tensor::embedding(by_page, place_.table)
-        .reshape({place_.sequences, place_.table.size(1), kPagePositions, heads, size})
-        .permute({0, 3, 1, 2, 4})
-        .reshape({place_.sequences, heads, length_, size})
-        .to(DType::F32);
+    pages->put(place_.slots, rows);
+    return pages->of(place_.table);
   }
 
   // The queries of a sequence that read the same keys are rows of one product.

@@ -5,18 +5,14 @@
 #include <vector>
 
 #include "language/config.h"
+#include "language/kv_pages.h"
 #include "language/rope.h"
 #include "language/weights.h"
 
 namespace tuff::language {
 
-// Positions of a page of keys and values.
-constexpr int64_t kPagePositions = 32;
-
-// Keys and values of a layer, in pages that sequences share: (pages * kPagePositions, kv_heads,
-// size of a head).
 struct LayerPages {
-  Tensor keys, values;
+  KvPages keys, values;
 };
 
 // Where the rows of a call stand: as many behind each other of each sequence. Keys and values of

@@ -2,39 +2,35 @@
 
 #include <tuff/language.h>
 
-#include "base/check.h"
 #include "language/answer_writer.h"
+#include "language/context_shift.h"
+#include "language/draft.h"
 
 namespace tuff::language {
 namespace {
 
 // What is known of the prompt is not read again, but for one token: logits are those of a call.
 size_t known_tokens(const Sequence& sequence, std::span<const int32_t> prompt) {
-  const auto differs = std::ranges::mismatch(prompt, sequence.tokens()).in1;
-  return std::min(size_t(differs - prompt.begin()), prompt.size() - 1);
+  return std::min(equal_tokens(prompt, sequence.tokens()), prompt.size() - 1);
 }
 
-constexpr int64_t kMostDrafted = 7;  // with the token before them they are one call
-constexpr size_t kLongestMatch = 3, kShortestMatch = 2;  // tokens
+constexpr size_t kLeastMoved = 32;  // tokens for which a shift pays
 
-// What followed the last tokens of a text where they stood before, the last time.
-std::span<const int32_t> draft(std::span<const int32_t> text, size_t most) {
-  for (size_t n = kLongestMatch; n >= kShortestMatch && most > 0; n--) {
-    if (text.size() <= n) continue;
-    const auto end = text.last(n);
-    for (size_t at = text.size() - n; at-- > 0;) {
-      if (!std::ranges::equal(text.subspan(at, n), end)) continue;
-      const auto behind = text.subspan(at + n);
-      return behind.first(std::min(behind.size(), most));
-    }
-  }
-  return {};
+// What a prompt no longer has of the text so far, the oldest turns of a conversation say, is
+// forgotten, so that the rest is not read again.
+void drop_what_lacks(Sequence& sequence, std::span<const int32_t> prompt) {
+  const size_t known = known_tokens(sequence, prompt);
+  const std::span<const int32_t> read = sequence.tokens().subspan(known),
+                                 next = prompt.subspan(known);
+  if (next.size() < kLeastMoved) return;
+  const auto found = std::ranges::search(read, next.first(kLeastMoved));
+  if (!found.empty()) sequence.shift(known, size_t(found.begin() - read.begin()));
 }
 
 class Generation {
  public:
-  Generation(Sequence& sequence, AnswerWriter& writer, int64_t drafted)
-      : sequence_(sequence), writer_(writer), drafted_(size_t(drafted)) {}
+  Generation(Sequence& sequence, AnswerWriter& writer, const GenerateOptions& options)
+      : sequence_(sequence), writer_(writer), options_(options) {}
 
   void run(std::span<const float> logits) {
     int32_t token = 0;
@@ -45,6 +41,7 @@ class Generation {
  private:
   // Reads a token, and draws until what was drafted behind it is not what was drawn.
   int32_t next(int32_t token) {
+    make_room();
     const std::vector<int32_t> tokens = with_draft(token);
     const size_t known = sequence_.tokens().size();
     const std::span<const float> logits =
@@ -60,20 +57,31 @@ class Generation {
     }
     return token;
   }
+  // Answers end where the context does, unless they are to go on.
+  void make_room() {
+    const size_t read = sequence_.tokens().size(), keep = size_t(options_.keep);
+    if (int64_t(read) == sequence_.context()) sequence_.shift(keep, forgotten(read, keep));
+  }
   std::vector<int32_t> with_draft(int32_t token) const {
     std::vector<int32_t> out{token};
-    if (drafted_ == 0) return out;
+    if (options_.draft_tokens == 0) return out;
     std::vector<int32_t> text(sequence_.tokens().begin(), sequence_.tokens().end());
     text.push_back(token);
     const size_t room = size_t(sequence_.context()) - text.size();
-    const auto behind = draft(text, std::min(drafted_, room));
-    out.insert(out.end(), behind.begin(), behind.end());
+    const size_t most = std::min(size_t(options_.draft_tokens), room);
+    if (options_.draft) {
+      const std::vector<int32_t> behind = proposed(*options_.draft, text, most);
+      out.insert(out.end(), behind.begin(), behind.end());
+    } else {
+      const auto behind = followed_before(text, most);
+      out.insert(out.end(), behind.begin(), behind.end());
+    }
     return out;
   }
 
   Sequence& sequence_;
   AnswerWriter& writer_;
-  const size_t drafted_;
+  const GenerateOptions& options_;
 };
 
 }  // namespace
@@ -81,14 +89,15 @@ class Generation {
 Answer generate(Sequence& sequence, std::span<const int32_t> prompt,
                 const GenerateOptions& options) {
   require_prompt(prompt, sequence.context());
-  if (options.draft_tokens < 0 || options.draft_tokens > kMostDrafted)
-    fail<InvalidArgument>("draft_tokens is {}: a number from 0 to {} was wanted",
-                          options.draft_tokens, kMostDrafted);
+  require_drafts(options, options.draft != nullptr);
+  if (options.draft) require_same_vocabulary(sequence.model(), options.draft->model());
+  require_keep(options, sequence.context());
   AnswerWriter writer(sequence.model().tokenizer(), options,
-                      sequence.context() - int64_t(prompt.size()));
+                      room_behind(prompt.size(), options, sequence.context()));
+  if (options.keep >= 0) drop_what_lacks(sequence, prompt);
   const size_t known = known_tokens(sequence, prompt);
   sequence.truncate(known);
-  Generation(sequence, writer, options.draft_tokens).run(sequence.read(prompt.subspan(known)));
+  Generation(sequence, writer, options).run(sequence.read(prompt.subspan(known)));
   return writer.finish(prompt.size() - known);
 }
 

@@ -22,7 +22,7 @@ Description description_of(const Config& c, const TensorDict& file) {
   Description d;
   d.name = c.name, d.architecture = c.architecture.name;
   d.layers = c.layers, d.width = c.width, d.heads = c.heads, d.kv_heads = c.kv_heads;
-  d.vocabulary = c.vocabulary, d.context = c.context;
+  d.vocabulary = c.vocabulary, d.context = c.context, d.encodes = c.architecture.encodes;
   for (const TensorInfo& info : file.info()) {
     uint64_t elements = 1;
     for (const int64_t n : info.shape) elements *= uint64_t(n);

@@ -8,6 +8,13 @@
 namespace tuff::language {
 namespace {
 
+constexpr int64_t kMoved = 256;  // positions that one call moves
+
+int32_t slot_of(std::span<const int32_t> pages, size_t position) {
+  return pages[position / kPagePositions] * int32_t(kPagePositions) +
+         int32_t(position % kPagePositions);
+}
+
 int64_t pages_for(int64_t positions) {
   return (positions + kPagePositions - 1) / kPagePositions;
 }
@@ -16,18 +23,17 @@ int64_t pages_for(int64_t positions) {
 
 PagedReader::PagedReader(const Config& config, const Weights& weights,
                          const std::vector<float>& rope_factors, int64_t context, int64_t pages,
-                         DType cache_dtype)
+                         CacheType cache)
     : config_(config),
       weights_(weights),
+      rope_factors_(rope_factors),
       context_(context),
       scratch_(int32_t(pages)),
       device_(weights.embedding.device()),
       rope_(rope_tables(config, context, rope_factors, device_)) {
-  // Zeros, since a page is read as a whole; memory of its own each, which equal zeros would share
-  // until they are written.
+  require_cache(cache, config.key_size), require_cache(cache, config.value_size);
   const auto empty = [&](int64_t size) {
-    const Sizes sizes{(pages + 1) * kPagePositions, config.kv_heads, size};
-    return Tensor::empty(sizes, {cache_dtype, device_}).zero_();
+    return KvPages(cache, pages + 1, config.kv_heads, size, device_);
   };
   for (int64_t i = 0; i < config.layers; i++)
     pages_.push_back({empty(config.key_size), empty(config.value_size)});
@@ -77,11 +83,9 @@ std::vector<Tensor> PagedReader::inputs(Shape shape, std::span<const Piece> piec
     std::copy_n(p.pages.begin(), held, table.begin() + std::ptrdiff_t(i * size_t(pages)));
     for (size_t t = 0; t < p.tokens.size(); t++) {
       const size_t row = i * size_t(shape.rows) + t, position = p.first + t;
-      const int32_t page = p.pages[position / kPagePositions];
       places[row] = p.tokens[t];
       places[rows + row] = int32_t(position);
-      places[2 * rows + row] =
-          page * int32_t(kPagePositions) + int32_t(position % kPagePositions);
+      places[2 * rows + row] = slot_of(p.pages, position);
     }
     wanted.push_back(int32_t(i * size_t(shape.rows) + p.tokens.size() - 1));
   }
@@ -110,6 +114,61 @@ std::span<const float> PagedReader::run(Shape shape, std::span<const Piece> piec
   logits_.resize(size_t(shape.sequences * (shape.each ? shape.rows : 1) * config_.vocabulary));
   graph(shape)(inputs(shape, pieces))[0].copy_to(logits_.data(), logits_.size() * sizeof(float));
   return logits_;
+}
+
+// in: moved_slots(), and the tables of rope_turn_back() that there are.
+std::vector<Tensor> PagedReader::moved(const std::vector<Tensor>& in) {
+  const Tensor from = in[0].select(0, 0), to = in[0].select(0, 1);
+  std::vector<Tensor> written;
+  for (int64_t i = 0; i < config_.layers; i++) {
+    LayerPages& layer = pages_[size_t(i)];
+    const bool own_base = config_.has_window(i) && in.size() > 3;
+    const Tensor keys = rotate(layer.keys.rows(from), in[own_base ? 3 : 1], in[own_base ? 4 : 2],
+                               config_.architecture.pairs);
+    const Tensor values = layer.values.rows(from);
+    layer.keys.put(to, keys), layer.values.put(to, values);
+    for (const KvPages* pages : {&layer.keys, &layer.values})
+      for (const Tensor& t : pages->memory()) written.push_back(t);
+  }
+  return written;
+}
+
+Tensor PagedReader::moved_slots(const Move& m, size_t done) const {
+  std::vector<int32_t> slots(2 * kMoved, scratch_ * int32_t(kPagePositions));
+  const size_t count = std::min(m.count - done, size_t(kMoved));
+  for (size_t i = 0; i < count; i++) {
+    const size_t at = m.first + done + i;
+    slots[i] = slot_of(m.from, at + m.distance), slots[size_t(kMoved) + i] = slot_of(m.to, at);
+  }
+  return Tensor::from(slots, {2, kMoved}, {.device = device_});
+}
+
+// A call reads what no earlier one has written: what moves goes down.
+void PagedReader::move(const Move& m) {
+  const RopeTables turn = rope_turn_back(config_, int64_t(m.distance), rope_factors_, device_);
+  std::vector<Tensor> in{{}, turn.cosines, turn.sines};
+  if (turn.window_cosines.defined())
+    in.insert(in.end(), {turn.window_cosines, turn.window_sines});
+  if (!move_)
+    move_ = std::make_unique<Jit>([this](const std::vector<Tensor>& args) { return moved(args); });
+  for (size_t done = 0; done < m.count; done += size_t(kMoved)) {
+    in[0] = moved_slots(m, done);
+    (*move_)(in);
+  }
+}
+
+void PagedReader::warm_up(int64_t sequences, const std::function<bool(size_t)>& on_graph) {
+  std::vector<Shape> shapes;
+  for (const int64_t rows : kRows)
+    if (rows <= rows_for(context_)) shapes.push_back({1, rows});
+  for (int64_t n = 2; n < 2 * sequences; n *= 2) shapes.push_back({n, 1});
+  const int32_t token = 0;
+  const Piece nobodys{{&token, 1}, 0, {&scratch_, 1}};
+  size_t count = 0;
+  for (const Shape shape : shapes) {
+    while (!graph(shape).captured()) run(shape, {&nobodys, 1});
+    if (on_graph && !on_graph(++count)) return;
+  }
 }
 
 JitStats PagedReader::stats(int64_t sequences) const {

@@ -1,5 +1,7 @@
 #include "language/pages.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace tuff::language {
@@ -37,17 +39,48 @@ size_t Pages::take_known(HeldPages& held, std::span<const int32_t> text) {
 bool Pages::grow(HeldPages& held, size_t positions) {
   const size_t wanted = pages_for(positions);
   if (wanted > held.pages.size() + idle_.size()) return false;
-  while (held.pages.size() < wanted) {
-    const int32_t next = idle_.front();
-    Page& p = pages_[size_t(next)];
-    if (std::exchange(p.named, false)) texts_.erase(p.text);
-    take(next);
-    held.pages.push_back(next);
-  }
+  while (held.pages.size() < wanted) held.pages.push_back(take_idle());
   return true;
 }
 
+int32_t Pages::take_idle() {
+  const int32_t next = idle_.front();
+  forget(next);
+  take(next);
+  return next;
+}
+
+void Pages::forget(int32_t page) {
+  Page& p = pages_[size_t(page)];
+  if (std::exchange(p.named, false)) texts_.erase(p.text);
+}
+
+bool Pages::change(HeldPages& held, size_t first) {
+  const auto from = held.pages.begin() + std::ptrdiff_t(first);
+  const auto is_shared = [&](int32_t page) { return pages_[size_t(page)].users > 1; };
+  if (size_t(std::count_if(from, held.pages.end(), is_shared)) > idle_.size()) return false;
+  for (auto page = from; page != held.pages.end(); ++page) {
+    if (is_shared(*page)) {
+      give_back(*page);
+      *page = take_idle();
+    } else {
+      forget(*page);
+    }
+  }
+  held.named = std::min(held.named, first);
+  held.changed = true;
+  return true;
+}
+
+void Pages::shrink(HeldPages& held, size_t positions) {
+  while (held.pages.size() > pages_for(positions)) {
+    give_back(held.pages.back());
+    held.pages.pop_back();
+  }
+}
+
 void Pages::name(HeldPages& held, std::span<const int32_t> text) {
+  if (held.changed) return;
   while ((held.named + 1) * positions_ <= text.size()) {
     const int32_t page = held.pages[held.named];
     const auto [at, is_new] =
@@ -64,11 +97,13 @@ void Pages::name(HeldPages& held, std::span<const int32_t> text) {
 
 // The last ones are the first to be used again: what others begin with stays longer.
 void Pages::release(HeldPages& held) {
-  for (auto page = held.pages.rbegin(); page != held.pages.rend(); ++page) {
-    Page& p = pages_[size_t(*page)];
-    if (--p.users == 0) p.idle = idle_.insert(p.named ? idle_.end() : idle_.begin(), *page);
-  }
+  shrink(held, 0);
   held = {};
+}
+
+void Pages::give_back(int32_t page) {
+  Page& p = pages_[size_t(page)];
+  if (--p.users == 0) p.idle = idle_.insert(p.named ? idle_.end() : idle_.begin(), page);
 }
 
 }  // namespace tuff::language

@@ -15,6 +15,7 @@ struct HeldPages {
   std::vector<int32_t> pages;
   size_t named = 0;    // so many of them are known by their text
   uint64_t text = 0;   // that these end
+  bool changed = false;  // what follows them is not what reading its text would give
 };
 
 class Pages {
@@ -27,6 +28,12 @@ class Pages {
   bool grow(HeldPages& held, size_t positions);
   // The positions of this text have been read: whoever begins alike finds the pages that are full.
   void name(HeldPages& held, std::span<const int32_t> text);
+  // Pages from `first` on are about to be changed: they are nobody else's and not known by their
+  // text any more. Others take the place of those that are shared. False, and nothing has changed,
+  // if there are too few.
+  bool change(HeldPages& held, size_t first);
+  // Gives back those behind so many positions.
+  void shrink(HeldPages& held, size_t positions);
   // What was named can be found until its page is needed: the one not used for longest goes first.
   void release(HeldPages& held);
   size_t pages_for(size_t positions) const { return (positions + positions_ - 1) / positions_; }
@@ -55,6 +62,9 @@ class Pages {
   };
   Text text_at(uint64_t before, std::span<const int32_t> text, size_t page) const;
   void take(int32_t page);
+  int32_t take_idle();
+  void forget(int32_t page);  // what it was known by
+  void give_back(int32_t page);
 
   const size_t positions_;
   std::vector<Page> pages_;

@@ -34,18 +34,35 @@ std::vector<double> frequencies(const Config& c, double base, const std::vector<
   return out;
 }
 
-std::pair<Tensor, Tensor> table(const std::vector<double>& frequencies, int64_t positions,
+struct Positions {
+  int64_t first, count;
+};
+
+std::pair<Tensor, Tensor> table(const std::vector<double>& frequencies, Positions positions,
                                 double scale, const std::string& device) {
   std::vector<float> cosines, sines;
-  for (int64_t p = 0; p < positions; p++) {
+  for (int64_t p = positions.first; p < positions.first + positions.count; p++) {
     for (const double f : frequencies) {
       cosines.push_back(float(std::cos(double(p) * f) * scale));
       sines.push_back(float(std::sin(double(p) * f) * scale));
     }
   }
-  const Sizes sizes{positions, int64_t(frequencies.size())};
+  const Sizes sizes{positions.count, int64_t(frequencies.size())};
   return {Tensor::from(cosines, sizes, {.device = device}),
           Tensor::from(sines, sizes, {.device = device})};
+}
+
+// `scale`: of layers without a base of their own.
+RopeTables tables(const Config& c, Positions positions, const std::vector<float>& factors,
+                  double scale, const std::string& device) {
+  RopeTables t;
+  if (c.architecture.pairs == RopePairs::None) return t;
+  std::tie(t.cosines, t.sines) =
+      table(frequencies(c, c.rope_base, factors, true), positions, scale, device);
+  if (const double base = c.window_rope_base; base > 0)
+    std::tie(t.window_cosines, t.window_sines) =
+        table(frequencies(c, base, {}, false), positions, 1, device);
+  return t;
 }
 
 }  // namespace
@@ -55,14 +72,12 @@ RopeTables rope_tables(const Config& c, int64_t positions, const std::vector<flo
   const bool yarn = c.scaling.kind == RopeScaling::Kind::Yarn;
   const double scale =
       c.scaling.attention_factor * (yarn ? 1 + 0.1 * std::log(c.scaling.factor) : 1);
-  RopeTables t;
-  if (c.architecture.pairs == RopePairs::None) return t;
-  std::tie(t.cosines, t.sines) =
-      table(frequencies(c, c.rope_base, factors, true), positions, scale, device);
-  if (const double base = c.window_rope_base; base > 0)
-    std::tie(t.window_cosines, t.window_sines) =
-        table(frequencies(c, base, {}, false), positions, 1, device);
-  return t;
+  return tables(c, {0, positions}, factors, scale, device);
+}
+
+RopeTables rope_turn_back(const Config& c, int64_t positions, const std::vector<float>& factors,
+                          const std::string& device) {
+  return tables(c, {-positions, 1}, factors, 1, device);
 }
 
 Tensor rotate(const Tensor& x, const Tensor& cosines, const Tensor& sines, RopePairs pairs) {

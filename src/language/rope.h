@@ -17,8 +17,12 @@ struct RopeTables {
 RopeTables rope_tables(const Config& config, int64_t positions, const std::vector<float>& factors,
                        const std::string& device);
 
+// (1, rotated / 2): what turns keys back by so many positions. Does not scale them.
+RopeTables rope_turn_back(const Config& config, int64_t positions,
+                          const std::vector<float>& factors, const std::string& device);
+
 // x (rows, heads, size), of which the first `rotated` elements of each head are rotated;
-// cosines and sines (rows, rotated / 2).
+// cosines and sines (rows, rotated / 2), or one row of them for all.
 Tensor rotate(const Tensor& x, const Tensor& cosines, const Tensor& sines, RopePairs pairs);
 
 }  // namespace tuff::language

@@ -34,7 +34,7 @@ Sequence::State::State(Model m, const SequenceOptions& options)
       context(model.state_->context(options.context)),
       pages(size_t((context + kPagePositions - 1) / kPagePositions)),
       reader(model.state_->config, model.state_->weights, model.state_->rope_factors(context),
-             context, int64_t(pages.size()), options.cache_dtype) {
+             context, int64_t(pages.size()), options.cache) {
   std::iota(pages.begin(), pages.end(), 0);
 }
 
@@ -99,6 +99,19 @@ std::span<const float> Sequence::State::read_each_from(size_t known) {
 std::span<const int32_t> Sequence::tokens() const { return state_->seen; }
 void Sequence::truncate(size_t count) {
   if (count < state_->seen.size()) state_->seen.resize(count);
+}
+
+void Sequence::shift(size_t keep, size_t drop) {
+  State& s = *state_;
+  const size_t count = s.seen.size();
+  if (keep > count || drop > count - keep)
+    fail<InvalidArgument>("{} tokens behind the first {}: {} were read", drop, keep, count);
+  if (drop == 0) return;
+  const bool moves = s.reader.can_move();
+  if (moves) s.reader.move({s.pages, s.pages, keep, count - keep - drop, drop});
+  const auto at = s.seen.begin() + std::ptrdiff_t(keep);
+  s.seen.erase(at, at + std::ptrdiff_t(drop));
+  if (!moves) s.read_from(keep);
 }
 int64_t Sequence::context() const { return state_->context; }
 const Model& Sequence::model() const { return state_->model; }

@@ -81,7 +81,7 @@ struct Facts {
   bool decodes = true;          // bytes, by whole numbers and casts alone
   bool packed = true;           // it is made of bytes, and of what is the same for kGroup or more
   bool constant = false;        // folded before it is a kernel
-  bool row = false;             // loaded by an index that the elements of a row have in common
+  bool row = false;  // loaded by an index that the elements of a row have in common, maybe scaled
 };
 
 uint64_t mix(uint64_t h, uint64_t v) {
@@ -440,6 +440,18 @@ class Planner {
     return false;
   }
 
+  // A row of bytes times the scales of its parts, as keys and values in blocks are picked.
+  bool is_scaled_row(uint32_t i) const {
+    const auto is_row = [&](uint32_t s) { return facts_of(s).row; };
+    const auto of_bytes = [&](uint32_t s) {
+      uint32_t b = p_.base(s);
+      while (node(b).op == Op::Cast) b = p_.base(source(b));
+      return size_bytes(node(b).dtype) == 1;
+    };
+    return node(i).op == Op::Mul && std::ranges::all_of(p_.sources(i), is_row) &&
+           std::ranges::any_of(p_.sources(i), of_bytes);
+  }
+
   // Whether a source has an element for kGroup or more of the node's, as scales of packed numbers.
   bool is_group(uint32_t source, const Node& n) const {
     return kGroup * element_count(node(p_.base(source)).shape) <= element_count(n.shape);
@@ -471,7 +483,8 @@ class Planner {
     if (f.constant) return f;
     const int64_t elements = element_count(n.shape);
     for (uint32_t b : f.loads) f.full_loads += 2 * element_count(node(b).shape) > elements;
-    f.row = is_pick(i) ? bool(row_pick(n)) : n.op == Op::Cast && facts_of(source(i)).row;
+    f.row = is_pick(i) ? bool(row_pick(n))
+                       : (n.op == Op::Cast && facts_of(source(i)).row) || is_scaled_row(i);
     f.weight += row(n.op).cost;
     f.depth++;
     f.packed = f.packed && n.op != Op::Reduce && (has_bytes || !has_groups);

@@ -68,6 +68,10 @@ std::string Metrics::text(const language::BatchStats& b) const {
   out += row("tuff_cached_tokens_total", "Tokens of prompts that the cache knew.", "counter",
              b.cached_tokens);
   out += row("tuff_tokens_total", "Tokens that were written.", "counter", b.tokens);
+  out += row("tuff_draft_tokens_total", "Tokens that were tried beside others.", "counter",
+             b.draft_tokens);
+  out += row("tuff_accepted_tokens_total", "Tokens that were tried and then drawn.", "counter",
+             b.accepted_tokens);
   out += row("tuff_model_calls_total", "Calls of the model.", "counter", b.calls);
   out += row("tuff_preempted_total", "Answers that let others go first.", "counter", b.preempted);
   out += row("tuff_answers_running", "Answers that are being written.", "gauge", b.running);

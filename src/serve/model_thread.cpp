@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <future>
 
+#include "base/check.h"
 #include "serve/request_error.h"
 
 namespace tuff::serve {
@@ -13,6 +14,13 @@ double seconds_since(Reply::Clock::time_point begin) {
 }
 
 constexpr int kUnavailable = 503, kFailed = 500;
+constexpr int64_t kShortest = 16, kLongest = 512;  // texts that an encoder is warm for
+
+std::optional<language::Batch> batch_of(const language::Model& model,
+                                        const language::BatchOptions& options) {
+  if (model.description().encodes) return {};
+  return language::Batch(model, options);
+}
 
 }  // namespace
 
@@ -20,8 +28,9 @@ ModelThread::ModelThread(language::Model model, const ModelThreadOptions& option
                          Metrics& metrics)
     : options_(options),
       metrics_(metrics),
-      batch_(std::move(model), options.batch),
-      context_(batch_.context()) {
+      model_(std::move(model)),
+      batch_(batch_of(model_, options.batch)),
+      context_(batch_ ? batch_->context() : model_.description().context) {
   publish();
   thread_ = std::thread([this] { work(); });
 }
@@ -37,6 +46,7 @@ ModelThread::~ModelThread() {
 }
 
 ReplyHandle ModelThread::submit(std::vector<Prompt> prompts) {
+  TUFF_CHECK(batch_);
   auto reply = std::make_shared<Reply>(prompts.size());
   {
     const std::lock_guard lock(mutex_);
@@ -58,7 +68,7 @@ ReplyHandle ModelThread::submit(std::vector<Prompt> prompts) {
 }
 
 void ModelThread::run(const std::function<void(const language::Model&)>& work) {
-  auto task = std::make_shared<std::packaged_task<void()>>([&] { work(batch_.model()); });
+  auto task = std::make_shared<std::packaged_task<void()>>([&] { work(model_); });
   std::future<void> done = task->get_future();
   {
     const std::lock_guard lock(mutex_);
@@ -96,13 +106,14 @@ language::BatchStats ModelThread::stats() const {
 }
 
 void ModelThread::publish() {
-  const language::BatchStats stats = batch_.stats();
+  if (!batch_) return;
+  const language::BatchStats stats = batch_->stats();
   const std::lock_guard lock(mutex_);
   stats_ = stats;
 }
 
 void ModelThread::end(Job& job, Outcome outcome) {
-  if (job.id) batch_.cancel(job.id);  // nothing, if it has ended there
+  if (job.id) batch_->cancel(job.id);  // nothing, if it has ended there
   if (outcome.finish == language::Finish::Cancelled) metrics_.cancelled();
   metrics_.answer(seconds_since(job.since));
   job.reply->end(job.choice, std::move(outcome));
@@ -120,7 +131,7 @@ bool ModelThread::admit(Job& job) {
   };
   job.prompt_tokens = job.prompt.tokens.size();
   try {
-    job.id = batch_.add(std::move(job.prompt.tokens), std::move(options));
+    job.id = batch_->add(std::move(job.prompt.tokens), std::move(options));
     return true;
   } catch (const InvalidArgument& e) {
     end(job, {.status = 400, .error = e.what()});
@@ -153,7 +164,7 @@ void ModelThread::drop_late() {
 void ModelThread::step() {
   std::vector<std::pair<Id, language::Answer>> ended;
   try {
-    ended = batch_.step();
+    ended = batch_->step();
   } catch (const std::exception& e) {
     // One answer's error, or the device's; which of them it was is not known.
     for (const std::unique_ptr<Job>& job : jobs_)
@@ -177,6 +188,49 @@ void ModelThread::step() {
   }
 }
 
+std::optional<WarmUp> ModelThread::wait_until_warm(std::chrono::milliseconds most) {
+  std::unique_lock lock(mutex_);
+  ended_.wait_for(lock, most, [&] { return warm_ || failed_; });
+  if (failed_) std::rethrow_exception(failed_);
+  return warm_;
+}
+
+WarmUp ModelThread::captured() {
+  WarmUp warm;
+  const auto begin = Reply::Clock::now();
+  const auto on_graph = [&](size_t) {
+    warm.graphs++;
+    const std::lock_guard lock(mutex_);
+    return !draining_ && added_.empty() && tasks_.empty();  // who asks already waits no longer
+  };
+  if (batch_) {
+    batch_->warm_up(on_graph);
+  } else {
+    const int64_t longest = std::min(context_, kLongest);
+    bool goes_on = true;
+    for (int64_t n = std::min(kShortest, longest); n <= longest && goes_on; n *= 2) {
+      const std::vector<int32_t> text(size_t(n), 0);
+      for (int call = 0; call < 2; call++) language::embed(model_, text);  // the second captures
+      goes_on = on_graph(warm.graphs);
+    }
+  }
+  warm.seconds = seconds_since(begin);
+  return warm;
+}
+
+void ModelThread::warm_up() {
+  WarmUp warm;
+  std::exception_ptr failed;
+  try {
+    if (options_.warm_up) warm = captured();
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  const std::lock_guard lock(mutex_);
+  warm_ = warm, failed_ = failed;
+  ended_.notify_all();
+}
+
 void ModelThread::wait() {
   std::unique_lock lock(mutex_);
   news_.wait(lock, [&] {
@@ -185,6 +239,7 @@ void ModelThread::wait() {
 }
 
 void ModelThread::work() {
+  warm_up();
   for (;;) {
     wait();
     std::deque<std::unique_ptr<Job>> added;

@@ -5,9 +5,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -22,6 +24,13 @@ struct ModelThreadOptions {
   language::BatchOptions batch = {};
   size_t queue = 64;                     // answers that may wait for room
   std::chrono::seconds time_limit{600};  // of an answer, waiting included
+  bool warm_up = true;                   // graphs are captured before the first answer
+};
+
+// What was done before the first answer.
+struct WarmUp {
+  size_t graphs = 0;
+  double seconds = 0;
 };
 
 // One answer that is asked for.
@@ -37,7 +46,9 @@ class ModelThread {
  public:
   ModelThread(language::Model model, const ModelThreadOptions& options, Metrics& metrics);
   ~ModelThread();  // ends what runs
-  // RequestError if too many answers wait, or the server is shutting down.
+  // Until it is warm, or the time is up; nothing then. What went wrong is thrown here.
+  std::optional<WarmUp> wait_until_warm(std::chrono::milliseconds most);
+  // Of a model that writes. RequestError if too many answers wait, or the server is shutting down.
   ReplyHandle submit(std::vector<Prompt> prompts);
   // On the model's thread, between two of its calls. What it throws is thrown here.
   void run(const std::function<void(const language::Model&)>& work);
@@ -62,6 +73,8 @@ class ModelThread {
     bool begun = false;
   };
   void work();
+  void warm_up();
+  WarmUp captured();
   void wait();
   bool admit(Job& job);
   void drop_late();
@@ -71,7 +84,8 @@ class ModelThread {
 
   const ModelThreadOptions options_;
   Metrics& metrics_;
-  language::Batch batch_;  // of the thread alone
+  const language::Model model_;
+  std::optional<language::Batch> batch_;  // of the thread alone; an encoder has none
   const int64_t context_;
   std::deque<std::unique_ptr<Job>> jobs_;  // those that are in the batch; of the thread alone
 
@@ -83,6 +97,8 @@ class ModelThread {
   size_t live_ = 0;  // answers that were taken and have not ended
   bool draining_ = false, stopping_ = false;
   std::string end_why_;
+  std::optional<WarmUp> warm_;
+  std::exception_ptr failed_;  // to get warm
   std::thread thread_;
 };
 

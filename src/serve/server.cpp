@@ -95,6 +95,7 @@ struct Server::State {
   HttpResponse write(const Generation& generation, std::vector<std::vector<int32_t>> prompts,
                      std::shared_ptr<AnswerFormat> format, HttpPeer& peer);
   void check_model(const std::string& name) const;
+  void check_writer() const;
   ReplyHandle submit(const Generation& generation, std::vector<std::vector<int32_t>> prompts);
   ResponseHead head(const char* kind);
 
@@ -268,6 +269,8 @@ HttpResponse Server::State::dispatch(const HttpRequest& request, HttpPeer& peer)
     return {.body = metrics.text(thread.stats()), .type = "text/plain; version=0.0.4"};
   if (path == "/health") {
     if (closing) throw RequestError(503, "the server is shutting down");
+    if (!thread.wait_until_warm(0ms))
+      throw RequestError(503, "the server is warming up: its graphs are compiled");
     return {.body = R"({"status":"ok"})"};
   }
   if (path == "/")
@@ -305,6 +308,15 @@ void Server::State::check_model(const std::string& name) const {
                      "model", "model_not_found");
 }
 
+void Server::State::check_writer() const {
+  const language::Description& d = model.description();
+  if (d.encodes)
+    throw RequestError(400, fmt::format("{} is an encoder ({}), which writes no texts: ask "
+                                        "/v1/embeddings",
+                                        options.name, d.architecture),
+                       "model", "model_writes_no_texts");
+}
+
 ResponseHead Server::State::head(const char* kind) {
   return {fmt::format("{}-{:08x}-{}", kind, instance, ++answers), options.name,
           int64_t(std::time(nullptr))};
@@ -328,6 +340,8 @@ ReplyHandle Server::State::submit(const Generation& generation,
                          "messages", "context_length_exceeded");
     for (int64_t i = 0; i < generation.choices; i++) {
       wanted.push_back({tokens, generation.options});
+      wanted.back().options.keep = options.keep;
+      wanted.back().options.draft_tokens = options.draft_tokens;
       language::Sampling& s = wanted.back().options.sampling;
       s.seed = generation.seed == -1 ? std::random_device()() : uint64_t(generation.seed);
       s.seed += uint64_t(i) * 0x9e3779b9;  // choices differ
@@ -364,6 +378,7 @@ HttpResponse Server::State::write(const Generation& generation,
 HttpResponse Server::State::chat(const HttpRequest& request, HttpPeer& peer) {
   ChatRequest r = read_chat_request(request.body);
   check_model(r.model);
+  check_writer();
   std::vector<int32_t> tokens = prompts.chat(r);
   if (!r.forced.is_null()) r.generation.options.grammar = prompts.call(r);
   return write(r.generation, {std::move(tokens)},
@@ -375,6 +390,7 @@ HttpResponse Server::State::chat(const HttpRequest& request, HttpPeer& peer) {
 HttpResponse Server::State::complete(const HttpRequest& request, HttpPeer& peer) {
   const CompletionRequest r = read_completion_request(request.body);
   check_model(r.model);
+  check_writer();
   std::vector<std::vector<int32_t>> tokens;
   std::vector<std::string> echoed;
   for (const Input& input : r.prompts) {
@@ -415,6 +431,9 @@ HttpResponse Server::State::embeddings(const HttpRequest& request) {
 Server::Server(language::Model model, const ServerOptions& options)
     : state_(new State(std::move(model), options)) {
   State* s = state_.get();
+  if (options.keep >= s->thread.context())
+    fail<InvalidArgument>("--keep {}: fewer tokens than the context of {} were wanted",
+                          options.keep, s->thread.context());
   s->http = std::make_unique<HttpServer>(
       options.http,
       HttpHandlers{[s](const HttpRequest& r) { return s->gate(r); },
@@ -424,6 +443,10 @@ Server::Server(language::Model model, const ServerOptions& options)
 
 Server::~Server() {
   if (state_->http) shut_down({});
+}
+
+std::optional<WarmUp> Server::wait_until_warm(std::chrono::milliseconds most) {
+  return state_->thread.wait_until_warm(most);
 }
 
 int Server::port() const { return state_->http->port(); }

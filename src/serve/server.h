@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct ServerOptions {
   ModelThreadOptions model = {};
   std::string name;           // of the model, as requests call it
   std::string chat_template;  // instead of the model's own; empty: that one
+  int64_t keep = -1, draft_tokens = 0;  // of all answers, as in language::GenerateOptions
   std::vector<std::string> keys = {};  // one of which requests have to bring; empty: none
 };
 
@@ -31,6 +33,8 @@ class Server {
   Server(language::Model model, const ServerOptions& options);
   ~Server();
   int port() const;
+  // Until the first answer waits for no compilation, or the time is up; nothing then.
+  std::optional<WarmUp> wait_until_warm(std::chrono::milliseconds most);
   // Takes nothing more, waits so long for what runs, and ends what is left.
   void shut_down(std::chrono::milliseconds most);
 

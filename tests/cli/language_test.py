@@ -119,6 +119,18 @@ class Language(unittest.TestCase):
             self.assertIn(wanted, run.stderr)
             self.assertEqual(run.stderr.count("\n"), 1, run.stderr)
 
+    def test_drafts_change_nothing(self):
+        plain, *drafted = (self.answer(MODEL, "--raw", "--prompt", "abcabcab", "--tokens", 20, *more)["tokens"]
+                           for more in ([], ["--draft-tokens", 5], ["--draft", MODELS / "qwen3.gguf"]))
+        self.assertEqual(drafted, [plain, plain])
+
+    def test_a_cache_in_blocks(self):
+        model = MODELS / "qwen3_wide.gguf"
+        halves, blocks = (self.answer(model, "--raw", "--prompt", "abc", "--tokens", 2, *more)
+                          for more in ([], ["--cache", "q8_0"]))
+        self.assertEqual(len(blocks["tokens"]), len(halves["tokens"]))
+        self.assertIn("f16", self.tuff(2, "chat", model, "--cache", "q4").stderr)
+
     def test_draws_follow_the_seed(self):
         def text(seed):
             return self.tuff(0, "chat", MODEL, "--raw", "--prompt", "abc", "--tokens", 12, "--seed", seed,
@@ -142,6 +154,10 @@ class Language(unittest.TestCase):
         run = self.tuff(0, "chat", self.with_template(), "--tokens", 4, "--context", 16, *GREEDY, "--json",
                         lines="abcdef\n" * 5)
         self.assertEqual(len(run.stdout.splitlines()), 5)
+        end, goes_on = (self.answer(MODEL, "--raw", "--prompt", "abc", "--tokens", 40, "--context", 16, *more)
+                        for more in ([], ["--keep", 2]))
+        self.assertEqual((len(end["tokens"]), len(goes_on["tokens"])), (13, 40))
+        self.assertEqual(goes_on["tokens"][:13], end["tokens"])
 
     def test_perplexity(self):
         text = self.folder / "text"

@@ -64,6 +64,7 @@ class ServeTest(unittest.TestCase):
 class Answers(ServeTest):
     def test_says_where_it_listens_and_what_it_has(self):
         self.assertEqual(self.server.start["host"], "127.0.0.1")
+        self.assertGreater(self.server.start["graphs"], 4, "it is warm")
         self.assertEqual(self.server.ask("GET", "/health"), (200, {"status": "ok"}))
         status, models = self.server.ask("GET", "/v1/models")
         self.assertEqual((status, models["data"][0]["id"]), (200, "letters"))
@@ -219,6 +220,49 @@ class Limits(ServeTest):
         self.assertIn("--queue", next(a["error"]["message"] for status, a in answers if status == 429))
 
 
+class Keep(ServeTest):
+    OPTIONS = ["--keep", "2", "--context", "16"]
+
+    def test_answers_go_on_beyond_the_context(self):
+        a = self.server.chat("abc", max_tokens=40)
+        self.assertEqual(a["usage"]["completion_tokens"], 40)
+
+
+class Drafts(ServeTest):
+    OPTIONS = ["--draft", str(MODELS / "llama3.gguf"), "--draft-tokens", "3", "--sequences", "2"]
+
+    def test_are_counted(self):
+        a = self.server.chat("abc", max_tokens=20)
+        self.assertEqual(a["usage"]["completion_tokens"], 20)
+        self.assertGreater(self.metric("tuff_accepted_tokens_total"), 0)
+        self.assertLess(self.metric("tuff_model_calls_total"), 20)
+
+
+class Encoder(ServeTest):
+    """A model that only embeds."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Served(TUFF, MODELS / "bert_mean.gguf")
+        cls.addClassCleanup(cls.server.__exit__)
+
+    def test_embeds_and_says_that_it_writes_no_texts(self):
+        ask = self.server.ask
+        self.assertEqual(self.server.start["graphs"], 3)
+        self.assertEqual(ask("GET", "/health"), (200, {"status": "ok"}))
+        row = ask("GET", "/v1/models")[1]["data"][0]
+        self.assertEqual((row["architecture"], row["context_length"]), ("bert", 64))
+        status, a = ask("POST", "/v1/embeddings", {"input": ["abc", "abd"]})
+        self.assertEqual((status, len(a["data"]), len(a["data"][0]["embedding"])), (200, 2, 32))
+        self.refused(400, "150 tokens exceed the context of 64", {"input": ["abc" * 50]}, path="/v1/embeddings")
+        for path, body in ((CHAT, question("abc")), ("/v1/completions", {"prompt": "abc"})):
+            error = self.refused(400, "bert_mean is an encoder (bert), which writes no texts: ask /v1/embeddings",
+                                 body, path=path)
+            self.assertEqual(error["code"], "model_writes_no_texts")
+        self.assertEqual(self.metric("tuff_answers_running"), 0)
+        self.assertEqual(self.server.end(), (0, ""))
+
+
 class End(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -282,6 +326,7 @@ class End(unittest.TestCase):
         for wanted, options in (("a key on each line", ["--api-key-file", keys]), ("is empty", ["--api-key", ""]),
                                 ("No such file", ["--chat-template", "missing"]),
                                 ("line 1", ["--chat-template", self.bad_template()]),
+                                ("--keep 64: fewer tokens", ["--keep", "64"]),
                                 ("trained for 1 to 64", ["--context", "65"])):
             with self.assertRaisesRegex(RuntimeError, wanted):
                 Served(TUFF, self.model, *options)

@@ -66,7 +66,7 @@ TEST_P(AdaptersOf, GiveTheLogitsThatPeftGives) {
 TEST(Adapters, AreReadTokenByTokenToo) {
   const Model model = fixture_model("llama3");
   const Model with = model.with_adapter(Adapter::open(kFolder, model));
-  Sequence sequence(with, {.cache_dtype = DType::F32});
+  Sequence sequence(with, {.cache = CacheType::F32});
   const std::vector<float> want = lora_values()["logits"].back();
   std::span<const float> got;
   for (const int32_t token : fixture_tokens()) got = sequence.read({&token, 1});

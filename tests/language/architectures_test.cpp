@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 #include <tuff/language.h>
@@ -12,6 +13,7 @@
 #include "language/fixtures.h"
 #include "language/config.h"
 #include "language/hugging_face.h"
+#include "language/kv_pages.h"
 
 namespace tuff::language {
 namespace {
@@ -42,13 +44,13 @@ TEST_P(Architectures, AllAtOnce) {
 }
 
 TEST_P(Architectures, TokenByToken) {
-  Sequence sequence(model_, {.cache_dtype = DType::F32});
+  Sequence sequence(model_, {.cache = CacheType::F32});
   for (size_t i = 0; i < tokens_.size(); i++) expect_logits(sequence.read({&tokens_[i], 1}), i);
   EXPECT_GT(sequence.stats().replays, 0u) << "every length is the same graph";
 }
 
 TEST_P(Architectures, InPieces) {
-  Sequence sequence(model_, {.cache_dtype = DType::F32});
+  Sequence sequence(model_, {.cache = CacheType::F32});
   expect_logits(sequence.read(std::span(tokens_).first(10)), 9);
   expect_logits(sequence.read(std::span(tokens_).subspan(10)), tokens_.size() - 1);
   sequence.truncate(3);
@@ -71,10 +73,48 @@ TEST_P(Architectures, HalvesInTheCacheAreNear) {
   for (size_t i = 0; i < want.size(); i++) ASSERT_NEAR(got[i], want[i], 0.02);
 }
 
+// Blocks of 32 numbers of 8 bits, whose heads have 32 elements.
+TEST(Blocks, InTheCacheAreNear) {
+  const Model model = fixture_model("qwen3_wide");
+  const std::vector<int32_t> tokens = fixture_tokens();
+  Sequence sequence(model, {.cache = CacheType::Q8_0});
+  const std::span<const float> each = sequence.read_each(tokens);
+  const std::vector<std::vector<float>> want = fixture_logits("qwen3_wide");
+  for (size_t t = 0, at = 0; t < want.size(); t++)
+    for (const float w : want[t]) ASSERT_NEAR(each[at++], w, 0.1) << t;
+  EXPECT_EQ(error_of([&] { Sequence(fixture_model("llama"), {.cache = CacheType::Q8_0}); }),
+            "a cache of q8_0 has blocks of 32 elements, which a head's 8 are no multiple of: f16 "
+            "takes any");
+  EXPECT_EQ(error_of([] { cache_type("q4_0"); }),
+            "a cache of q4_0: one of f16, bf16, f32, q8_0 was wanted");
+}
+
+TEST(Blocks, HoldWhatWasPut) {
+  KvPages blocks(CacheType::Q8_0, 2, 1, 64, ""), halves(CacheType::F16, 2, 1, 64, "");
+  const auto bytes = [](const KvPages& pages) {
+    int64_t sum = 0;
+    for (const Tensor& t : pages.memory()) sum += t.numel() * int64_t(size_bytes(t.dtype()));
+    return sum;
+  };
+  EXPECT_EQ(bytes(blocks) * 32, bytes(halves) * 17) << "34 bytes for 32 halves";
+  std::vector<float> numbers(128, 0.0f);
+  for (size_t i = 0; i < 32; i++) numbers[i] = float(i) - 15.5f, numbers[64 + i] = 1e-9f;
+  numbers[32] = 1e30f, numbers[96] = std::numeric_limits<float>::quiet_NaN();
+  const Tensor slots = Tensor::from(std::vector<int32_t>{40, 3}, {2});
+  blocks.put(slots, Tensor::from(numbers, {2, 1, 64}));
+  const std::vector<float> got = blocks.rows(slots).to_vector<float>();
+  for (size_t i = 0; i < 32; i++) {
+    EXPECT_NEAR(got[i], numbers[i], 15.5 / 127 * 0.501) << i;
+    EXPECT_EQ(got[64 + i], 0) << "too small for the scale";
+  }
+  EXPECT_EQ(got[32], 65504.0f * 127) << "the largest there is";
+  EXPECT_EQ(got[96], 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(, Architectures,
                          testing::Values("llama", "llama3", "llama_linear", "llama_yarn", "qwen2",
-                                         "qwen3", "phi3", "gemma", "gemma2", "gemma3", "mixtral",
-                                         "qwen2moe", "qwen3moe", "gpt2"),
+                                         "qwen3", "qwen3_wide", "phi3", "gemma", "gemma2", "gemma3",
+                                         "mixtral", "qwen2moe", "qwen3moe", "gpt2"),
                          [](const auto& info) { return std::string(info.param); });
 
 // The factors of short texts; those of long ones are taken where the context is longer than the
@@ -88,7 +128,7 @@ TEST(LongRope, OfAShortText) {
   for (size_t i = 0; i < got.size(); i++)
     ASSERT_NEAR(got[i], want[i / want[0].size()][i % want[0].size()], kWithin);
   const auto worst = [&](int64_t context) {
-    Sequence sequence(model, {.context = context, .cache_dtype = DType::F32});
+    Sequence sequence(model, {.context = context, .cache = CacheType::F32});
     const std::span<const float> logits = sequence.read(tokens);
     double out = 0;
     for (size_t i = 0; i < logits.size(); i++)

@@ -36,6 +36,16 @@ TEST(Batch, WritesWhatGenerateWrites) {
   EXPECT_EQ(batch.stats().waiting + batch.stats().running, 0u);
 }
 
+TEST(Batch, WritesTheSameWithCachesInBlocks) {
+  const Model model = fixture_model("qwen3_wide");
+  Batch batch(model, {.sequences = 2, .cache = CacheType::Q8_0});
+  Sequence sequence(model, {.cache = CacheType::Q8_0});
+  const std::vector<int32_t> prompt{5, 9, 11};
+  const Answer want = generate(sequence, prompt, greedy(9));
+  batch.add(prompt, greedy(9)), batch.add(prompt, greedy(9));
+  for (const auto& [id, answer] : run(batch)) EXPECT_EQ(answer.tokens, want.tokens);
+}
+
 TEST(Batch, DropsWhatIsCancelled) {
   Batch batch(fixture_model("qwen2"));
   const Batch::Id first = batch.add({1, 2}, greedy(9)), second = batch.add({3}, greedy(9));
@@ -93,6 +103,11 @@ TEST(Batch, RefusesWhatCannotBe) {
   EXPECT_EQ(error_of([&] { batch.add(std::vector<int32_t>(9, 1)); }),
             "the prompt's 9 tokens exceed the context of 8");
   EXPECT_EQ(error_of([&] { batch.add({1, 48}); }), "token 48 is none of the vocabulary's 48");
+  Sequence draft(model);
+  EXPECT_EQ(error_of([&] { batch.add({1}, {.draft_tokens = 2, .draft = &draft}); }),
+            "a draft is a sequence for generate(): a Batch takes its model (BatchOptions::draft)");
+  EXPECT_EQ(error_of([&] { batch.add({1}, {.draft_tokens = 8}); }),
+            "draft_tokens is 8: a number from 0 to 7 was wanted");
   EXPECT_TRUE(batch.idle());
 }
 
@@ -113,7 +128,7 @@ std::vector<int32_t> counting(int32_t first, size_t count) {
 
 TEST(Batch, PromptsThatBeginAlikeAreReadOnce) {
   const Model model = fixture_model("qwen2");
-  Batch batch(model, {.cache_dtype = DType::F32});
+  Batch batch(model, {.cache = CacheType::F32});
   std::vector<int32_t> prompt = counting(3, 40);
   batch.add(prompt, greedy(3));
   const Answer first = run(batch).begin()->second;
@@ -146,12 +161,12 @@ TEST(Batch, ALongPromptDoesNotKeepOthersWaiting) {
 // small for them: all answers are those that the model writes by itself.
 TEST(Batch, AnswersAreTheSameWhateverRunsBesideThem) {
   const Model model = fixture_model("llama");
-  Sequence alone(model, {.cache_dtype = DType::F32});
+  Sequence alone(model, {.cache = CacheType::F32});
   std::mt19937 random(7);
   const auto draw = [&](int from, int to) { return from + int(random() % unsigned(to - from + 1)); };
   uint64_t preempted = 0;
   for (const int64_t cache : {64, 96, 160, 512}) {
-    Batch batch(model, {.sequences = 5, .cache_tokens = cache, .cache_dtype = DType::F32});
+    Batch batch(model, {.sequences = 5, .cache_tokens = cache, .cache = CacheType::F32});
     std::map<Batch::Id, std::vector<int32_t>> wanted;
     const auto collect = [&] {
       for (const auto& [id, answer] : batch.step()) {
@@ -180,20 +195,50 @@ TEST(Batch, AnswersAreTheSameWhateverRunsBesideThem) {
   EXPECT_GT(preempted, 0u);
 }
 
-TEST(Batch, CompilesNothingAfterItHasRunOnce) {
-  Batch batch(fixture_model("qwen2"), {.sequences = 4});
-  const auto round = [&](int32_t first) {
-    for (int32_t i = 0; i < 9; i++)
-      batch.add(counting(first + i, size_t(5 * i + 1)), greedy(3 + i));
-    run(batch);
+// Drafts of all kinds, in caches that are too small for them as well.
+TEST(Batch, DraftsSaveCallsAndChangeNothing) {
+  const Model model = fixture_model("qwen2");
+  Sequence alone(model, {.cache = CacheType::F32});
+  struct Case {
+    std::optional<Model> draft;
+    int64_t sequences, cache;
   };
+  for (const Case& c : {Case{{}, 4, 0}, Case{{}, 3, 96}, Case{model, 4, 0},
+                        Case{fixture_model("qwen3"), 3, 96}}) {
+    Batch batch(model, {.sequences = c.sequences, .cache_tokens = c.cache,
+                        .cache = CacheType::F32, .draft = c.draft});
+    std::map<Batch::Id, std::vector<int32_t>> wanted;
+    for (int32_t i = 0; i < 9; i++) {
+      std::vector<int32_t> prompt = counting(i, size_t(5 * i + 1));
+      GenerateOptions options = greedy(40 - 3 * i);
+      options.sampling = {.temperature = i % 2 ? 0.7 : 0, .seed = uint64_t(i)};
+      options.keep = i % 3 == 0 ? 2 : -1;
+      alone.truncate(0);
+      const Answer want = generate(alone, prompt, options);
+      options.draft_tokens = i % 4 == 3 ? 0 : 1 + i % 7;
+      wanted[batch.add(std::move(prompt), options)] = want.tokens;
+    }
+    for (const auto& [id, answer] : run(batch)) EXPECT_EQ(answer.tokens, wanted[id]) << id;
+    const BatchStats stats = batch.stats();
+    EXPECT_GT(stats.draft_tokens, stats.accepted_tokens);
+    EXPECT_GT(stats.accepted_tokens, 0u);
+    EXPECT_EQ(stats.used_pages, 0u);
+  }
+}
+
+TEST(Batch, CompilesNothingAfterItIsWarm) {
+  Batch batch(fixture_model("qwen2"), {.sequences = 4});
   const auto made = [] {
     const engine::GlobalCounters& c = engine::counters();
     return c.kernels_compiled + c.kernels_from_disk + c.schedules_from_cache;
   };
-  round(0), round(11);
+  std::vector<size_t> told;
+  batch.warm_up([&](size_t n) { return told.push_back(n), n < 2; });
+  EXPECT_EQ(told, (std::vector<size_t>{1, 2})) << "false ends it";
+  batch.warm_up();
   const uint64_t before = made();
-  round(23), round(31);
+  for (int32_t i = 0; i < 9; i++) batch.add(counting(i, size_t(5 * i + 1)), greedy(3 + i));
+  run(batch);
   EXPECT_EQ(made(), before);
 }
 

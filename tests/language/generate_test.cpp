@@ -11,6 +11,7 @@ namespace {
 
 using testing::ElementsAreArray;
 using testing::HasSubstr;
+using namespace std::string_literals;
 
 std::vector<float> copy(std::span<const float> logits) { return {logits.begin(), logits.end()}; }
 
@@ -43,7 +44,7 @@ TEST(Sequence, ReadsLogitsOfEachToken) {
   const Model model = fixture_model("llama");
   std::vector<int32_t> tokens;
   for (int i = 0; i < 13; i++) tokens.push_back((i * 5 + 1) % 48);
-  Sequence each(model, {.cache_dtype = DType::F32}), single(model, {.cache_dtype = DType::F32});
+  Sequence each(model, {.cache = CacheType::F32}), single(model, {.cache = CacheType::F32});
   each.read(std::span(tokens).first(2)), single.read(std::span(tokens).first(2));
   const std::vector<float> got = copy(each.read_each(std::span(tokens).subspan(2)));
   ASSERT_EQ(got.size(), 11u * 48);
@@ -152,7 +153,7 @@ TEST_F(Generate, TellsEachTokenOnceWithItsLogarithms) {
 }
 
 TEST_F(Generate, DraftsSaveCallsAndChangeNothing) {
-  Sequence plain(model_, {.cache_dtype = DType::F32}), drafted(model_, {.cache_dtype = DType::F32});
+  Sequence plain(model_, {.cache = CacheType::F32}), drafted(model_, {.cache = CacheType::F32});
   for (int32_t first = 0; first < 6; first++) {
     const std::vector<int32_t> prompt{first, 7, 9, first, 7, 9, first, 7};
     for (const double temperature : {0.0, 0.7}) {
@@ -188,6 +189,39 @@ TEST_F(Generate, KeepsToAGrammar) {
   EXPECT_EQ(failed.text.size(), 1u);
   EXPECT_THAT(failed.error, HasSubstr("no token of the vocabulary"));
   EXPECT_EQ(run({.tokens = 3}).finish, Finish::Length) << "the sequence can be used";
+}
+
+// The same architecture, other weights: some of what it proposes is right.
+TEST_F(Generate, ADraftModelChangesNothing) {
+  const Model other = fixture_model("qwen3");
+  Sequence plain(model_, {.cache = CacheType::F32}), drafted(model_, {.cache = CacheType::F32});
+  Sequence right(model_, {.cache = CacheType::F32}), wrong(other), small(other, {.context = 16});
+  for (Sequence* draft : {&right, &wrong, &small}) {
+    for (const double temperature : {0.0, 0.7}) {
+      GenerateOptions options{.tokens = 40, .sampling = {.temperature = temperature, .seed = 3}};
+      const Answer want = generate(plain, prompt_, options);
+      options.draft_tokens = 3, options.draft = draft;
+      EXPECT_EQ(generate(drafted, prompt_, options).tokens, want.tokens) << temperature;
+      drafted.truncate(0), plain.truncate(0);
+    }
+  }
+  EXPECT_LT(drafted.stats().replays, plain.stats().replays);
+}
+
+TEST_F(Generate, ADraftHasTheSameVocabulary) {
+  const std::string path = testing::TempDir() + "/other.gguf";
+  std::ifstream in(TUFF_SOURCE_DIR "/tests/data/language/qwen3.gguf", std::ios::binary);
+  std::string file(std::istreambuf_iterator<char>(in), {});
+  const size_t at = file.find("\x01\0\0\0\0\0\0\0c"s);
+  ASSERT_NE(at, std::string::npos);
+  file[at + 8] = '?';
+  std::ofstream(path, std::ios::binary) << file;
+  Sequence draft(Model::open(path));
+  EXPECT_EQ(error_of([&] { run({.draft_tokens = 3, .draft = &draft}); }),
+            "token 2 of the draft model is \"?\", of the model \"c\": a draft has the same "
+            "vocabulary");
+  EXPECT_EQ(error_of([&] { run({.draft = &sequence_}); }),
+            "draft_tokens is 0: a number from 1 to 7 was wanted of the draft model");
 }
 
 TEST_F(Generate, RefusesPromptsThatDoNotFit) {

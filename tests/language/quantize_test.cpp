@@ -79,7 +79,7 @@ TEST_F(Quantize, PackedExperts) {
   const std::vector<int32_t> tokens = fixture_tokens();
   const Tensor in = Tensor::from(tokens, {int64_t(tokens.size())}, {.device = "CPU"});
   const std::vector<float> want = model(in).to_vector<float>();
-  Sequence sequence(model, {.cache_dtype = DType::F32});
+  Sequence sequence(model, {.cache = CacheType::F32});
   for (size_t i = 0; i < tokens.size(); i++) {
     const std::span<const float> got = sequence.read({&tokens[i], 1});
     for (size_t k = 0; k < got.size(); k++)

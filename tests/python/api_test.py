@@ -67,6 +67,7 @@ REASONS = {
     "Model.run": "model(...)",
     "ValueInfo.has_rank": "shape is not None",
     "SequenceOptions": "keyword arguments of Sequence",
+    "cache_type": "cache=\"q8_0\"",
     "ReadOptions": "keyword arguments of Model()",
     "LoraOptions": "keyword arguments of Adapter.create()",
     "Adapter.options": "rank, alpha and targets",

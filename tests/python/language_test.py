@@ -23,18 +23,22 @@ class Language(unittest.TestCase):
         self.assertEqual(self.model.device, "CPU")
 
     def test_a_sequence_reads_what_the_model_computes(self):
-        s = tuff.language.Sequence(self.model, context=32, cache_dtype=tuff.float32)
+        s = tuff.language.Sequence(self.model, context=32, cache="f32")
         got = s.read([3, 1, 4]).tolist()
         want = self.model(tuff.tensor([3, 1, 4], device="CPU"))[2].tolist()
         for a, b in zip(got, want):
             self.assertAlmostEqual(a, b, places=4)
         self.assertEqual((s.tokens(), s.context()), ([3, 1, 4], 32))
+        with self.assertRaisesRegex(tuff.InvalidArgument, "blocks of 32 elements, which a head's 8 are no"):
+            tuff.language.Sequence(self.model, cache="q8_0")
         s.truncate(1)
         self.assertEqual(s.tokens(), [3])
         each = s.read_each([1, 4])
         self.assertEqual(tuple(each.shape), (2, 48))
         for a, b in zip(each[1].tolist(), want):
             self.assertAlmostEqual(a, b, places=4)
+        s.shift(1, 1)
+        self.assertEqual(s.tokens(), [3, 4])
         s.truncate(1)
         with self.assertRaisesRegex(tuff.InvalidArgument, "token 48 is none of the vocabulary's 48"):
             s.read([48])
@@ -98,6 +102,11 @@ class Language(unittest.TestCase):
         self.assertEqual(a.logprobs[0].top[0].logprob, a.logprobs[0].chosen.logprob)
         c = tuff.language.generate(s, [5, 6], tokens=6, sampling=GREEDY, draft_tokens=4)
         self.assertEqual(c.tokens, a.tokens)
+        draft = tuff.language.Sequence(tuff.language.Model.open(MODEL.parent / "qwen3.gguf", device="CPU"))
+        e = tuff.language.generate(s, [5, 6], tokens=6, sampling=GREEDY, draft_tokens=2, draft=draft)
+        self.assertEqual(e.tokens, a.tokens)
+        d = tuff.language.generate(s, [5, 6], tokens=80, sampling=GREEDY, keep=2)
+        self.assertEqual((len(d.tokens), d.tokens[:6]), (80, a.tokens))
         b = tuff.language.generate(s, [5, 6], tokens=6, sampling=GREEDY, on_piece=lambda piece: False)
         self.assertEqual((b.tokens, b.finish, b.prompt_tokens), (a.tokens[:1], "cancelled", 1))
         self.assertGreater(a.prompt_seconds, 0)
@@ -108,9 +117,12 @@ class Language(unittest.TestCase):
             tuff.language.generate(s, [5, 6], tokens=6, on_piece=broken)
 
     def test_answers_side_by_side(self):
-        batch = tuff.language.Batch(self.model, sequences=2, cache_tokens=64)
+        batch = tuff.language.Batch(self.model, sequences=2, cache_tokens=64, draft=self.model)
         s = tuff.language.Sequence(self.model)
-        want = {batch.add([5 + i], tokens=4, sampling=GREEDY): [5 + i] for i in range(3)}
+        want = {batch.add([5 + i], tokens=4, sampling=GREEDY, draft_tokens=2): [5 + i] for i in range(3)}
+        graphs = []
+        batch.warm_up(lambda n: graphs.append(n) or n < 2)
+        self.assertEqual(graphs, [1, 2])
         dropped = batch.add([1], on_piece=lambda piece: self.fail("it was cancelled"))
         batch.cancel(dropped)
         self.assertEqual(batch.context(), 64)
@@ -119,6 +131,8 @@ class Language(unittest.TestCase):
                 prompt = want.pop(i)
                 self.assertEqual(answer.tokens, tuff.language.generate(s, prompt, tokens=4, sampling=GREEDY).tokens)
         self.assertEqual((want, batch.stats().tokens), ({}, 12))
+        self.assertGreater(batch.stats().accepted_tokens, 0)
+        self.assertGreaterEqual(batch.stats().draft_tokens, batch.stats().accepted_tokens)
 
     def test_draws(self):
         sampler = tuff.language.Sampler(tuff.language.Sampling(temperature=0, bias={2: 9.0}))

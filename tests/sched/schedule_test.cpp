@@ -192,6 +192,29 @@ TEST(Fusion, GatherByPositionIsALoad) {
   expect_meaning({picked}, 0);
 }
 
+// Rows of memory for each index, as tensors spell them.
+UOp pick_rows(const UOp& table, const UOp& ids) {
+  const Dim n = ids->shape[0], rows = table->shape[0], columns = table->shape[1];
+  const Shape all{n, rows, columns};
+  const UOp hit = alu(Op::CmpEq, {expand(reshape(ids, {n, Dim(1), Dim(1)}), {n, rows, Dim(1)}),
+                                  expand(reshape(iota(rows, DType::I32), {Dim(1), rows, Dim(1)}),
+                                         {n, rows, Dim(1)})});
+  const UOp wide = expand(reshape(table, {Dim(1), rows, columns}), all);
+  return reduce(Op::Add, where(expand(hit, all), wide, constant(table->dtype, 0)), {1});
+}
+
+// Keys of a cache in blocks: no copy of them is decoded.
+TEST(Fusion, PickedRowsOfScaledBytesAreDecodedInTheProduct) {
+  const UOp ids = host_buffer({6}, DType::I32);
+  const UOp numbers = cast(pick_rows(host_buffer({10, 512}, DType::I8), ids), DType::F32),
+            scales = cast(pick_rows(host_buffer({10, 16}, DType::F16), ids), DType::F32);
+  const UOp keys =
+      mul(reshape(numbers, {6, 16, 32}), expand(reshape(scales, {6, 16, 1}), {6, 16, 32}));
+  const UOp scores = matmul(host_buffer({5, 512}), permute(reshape(keys, {6, 512}), {1, 0}));
+  EXPECT_EQ(kernel_count(*scheduled({scores})), 1) << text({scores});
+  expect_meaning({scores}, 1e-4);
+}
+
 // What is picked is computed where it is picked, and not everywhere.
 TEST(Fusion, WhatIsGatheredIsComputedThere) {
   const UOp picked = gather_rows(neg(host_buffer({10, 4})), host_buffer({30}, DType::I32),

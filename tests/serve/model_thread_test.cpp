@@ -100,5 +100,26 @@ TEST_F(Threads, RunsWorkBetweenCalls) {
                InvalidArgument);
 }
 
+TEST_F(Threads, GetWarmBeforeTheFirstAnswer) {
+  ModelThread thread(model_, options_, metrics_);
+  const std::optional<WarmUp> warm = thread.wait_until_warm(60s);
+  ASSERT_TRUE(warm);
+  EXPECT_GT(warm->graphs, 2u);
+  EXPECT_GT(warm->seconds, 0);
+  ModelThread cold(model_, {.warm_up = false}, metrics_);
+  EXPECT_EQ(cold.wait_until_warm(60s)->graphs, 0u);
+}
+
+TEST_F(Threads, AnEncoderEmbedsAndHasNoAnswers) {
+  ModelThread thread(language::fixture_model("bert_mean"), options_, metrics_);
+  EXPECT_EQ(thread.wait_until_warm(60s)->graphs, 3u) << "texts of 16, 32 and 64 tokens";
+  EXPECT_EQ(thread.context(), 64);
+  std::vector<float> vector;
+  thread.run([&](const language::Model& m) {
+    vector = language::embed(m, std::vector<int32_t>{1, 2});
+  });
+  EXPECT_EQ(int64_t(vector.size()), 32);
+}
+
 }  // namespace
 }  // namespace tuff::serve
