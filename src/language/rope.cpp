@@ -83,17 +83,17 @@ RopeTables rope_turn_back(const Config& c, int64_t positions, const std::vector<
 Tensor rotate(const Tensor& x, const Tensor& cosines, const Tensor& sines, RopePairs pairs) {
   const int64_t half = cosines.size(-1), size = x.size(-1), rotated = 2 * half;
   if (rotated == 0) return x;
-  const Tensor turned = x.narrow(-1, 0, rotated);
   const bool neighbours = pairs == RopePairs::Neighbours;
   const Size rows = x.size(0), heads = x.size(1);
-  const Tensor parts = neighbours ? turned.reshape({rows, heads, half, 2})
-                                  : turned.reshape({rows, heads, 2, half}).transpose(-2, -1);
-  const Tensor a = parts.select(-1, 0), b = parts.select(-1, 1);
-  const Tensor c = cosines.unsqueeze(1), s = sines.unsqueeze(1);
-  const Tensor first = a * c - b * s, second = a * s + b * c;
-  const Tensor out = neighbours
-                         ? Tensor::stack({first, second}, -1).reshape({rows, heads, rotated})
-                         : Tensor::cat({first, second}, -1);
+  // Each element beside the other one of its pair, which reads as one expression: parts that are
+  // joined would be a kernel of their own.
+  const int64_t axis = neighbours ? 3 : 2;
+  const int64_t outer = neighbours ? half : 2, inner = neighbours ? 2 : half;
+  const Tensor own = x.narrow(-1, 0, rotated).reshape({rows, heads, outer, inner});
+  const Tensor sign = Tensor::arange(-1, 2, 2, {DType::F32, x.device()})
+                          .reshape({neighbours ? 1 : 2, neighbours ? 2 : 1});
+  const Tensor c = cosines.unsqueeze(1).unsqueeze(axis), s = sines.unsqueeze(1).unsqueeze(axis);
+  const Tensor out = (own * c + own.flip({axis}) * (s * sign)).reshape({rows, heads, rotated});
   return rotated == size ? out : Tensor::cat({out, x.narrow(-1, rotated, size - rotated)}, -1);
 }
 
