@@ -203,8 +203,8 @@ TEST(Batch, DraftsSaveCallsAndChangeNothing) {
     std::optional<Model> draft;
     int64_t sequences, cache;
   };
-  for (const Case& c : {Case{{}, 4, 0}, Case{{}, 3, 96}, Case{model, 4, 0},
-                        Case{fixture_model("qwen3"), 3, 96}}) {
+  for (const Case& c :
+       {Case{{}, 4, 0}, Case{model, 4, 0}, Case{fixture_model("qwen3"), 3, 96}}) {
     Batch batch(model, {.sequences = c.sequences, .cache_tokens = c.cache,
                         .cache = CacheType::F32, .draft = c.draft});
     std::map<Batch::Id, std::vector<int32_t>> wanted;
