@@ -166,9 +166,15 @@ class Planner {
     movement_hash_.assign(n, 0);
     find_devices();
     find_picks();
-    picks_.assign(n, 0);
+    picks_.assign(n, 0), picks_few_.assign(n, 0);
     for (uint32_t i = 0; i < n; i++)
-      if (const Node* chosen = picks_of(node(i))) picks_[p_.position.at(chosen)] = 1;
+      if (const Node* chosen = picks_of(node(i))) {
+        const uint32_t where = p_.position.at(chosen);
+        const Node& all = node(p_.base(source(where, 1)));
+        picks_[where] = 1;
+        picks_few_[where] =
+            kGroup * element_count(node(i).shape) <= element_count(all.shape);
+      }
   }
 
   // Where nothing else than such sums reads what stands between them and their indexes. Rows of
@@ -520,7 +526,12 @@ class Planner {
         pass_all_uses(uses_[i], picked_by_[i]);
         continue;
       }
-      for (uint32_t s : p_.sources(i)) pass_uses(i, s);
+      for (size_t k = 0; k < p_.sources(i).size(); k++) {
+        // Of a table of packed weights few rows are decoded again, all of which a product reads.
+        const uint32_t s = source(i, k);
+        if (k == 1 && picks_few_[i] && !p_.realized[i] && !facts_of(s).reduced) continue;
+        pass_uses(i, s);
+      }
     }
   }
 
@@ -647,7 +658,8 @@ class Planner {
   std::vector<uint64_t> movement_hash_;
   std::vector<uint32_t> picked_by_;  // of a sum that is a load: its index
   std::vector<uint8_t> inside_pick_;
-  std::vector<uint8_t> picks_;  // of a sum that loads what it picks: what chooses among all
+  std::vector<uint8_t> picks_;      // of a sum that loads what it picks: what chooses among all
+  std::vector<uint8_t> picks_few_;  // and takes a small part of them
   std::vector<std::vector<uint64_t>> uses_;
   std::vector<std::vector<uint32_t>> users_;
   std::vector<std::vector<uint32_t>> reads_;

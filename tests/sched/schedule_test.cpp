@@ -215,6 +215,17 @@ TEST(Fusion, PickedRowsOfScaledBytesAreDecodedInTheProduct) {
   expect_meaning({scores}, 1e-4);
 }
 
+// An embedding that is the output's weight as well, of bytes whose decoding costs more than a load: no
+// copy of it is decoded.
+TEST(Fusion, ATableOfBytesIsDecodedInItsProductThoughRowsAreRead) {
+  UOp table = cast(host_buffer({64, 64}, DType::I8), DType::F32);
+  for (int i = 0; i < 60; i++) table = mul(table, number(i % 2 ? 0.5 : 2.25));
+  const UOp rows = reshape(pick_rows(table, host_buffer({2}, DType::I32)), {2, 64});
+  const UOp scores = matmul(contiguous(rows), permute(table, {1, 0}));
+  EXPECT_EQ(kernel_count(*scheduled({scores})), 2) << text({scores});
+  expect_meaning({scores}, 1e-4);
+}
+
 // What is picked is computed where it is picked, and not everywhere.
 TEST(Fusion, WhatIsGatheredIsComputedThere) {
   const UOp picked = gather_rows(neg(host_buffer({10, 4})), host_buffer({30}, DType::I32),
