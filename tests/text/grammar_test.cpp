@@ -5,6 +5,8 @@
 #include <limits>
 #include <random>
 
+#include <fmt/format.h>
+
 #include <tuff/error.h>
 #include <tuff/grammar.h>
 #include <tuff/tokenizer.h>
@@ -14,6 +16,7 @@
 #include "text/grammar/json_numbers.h"
 #include "text/grammar/matcher.h"
 #include "text/grammar/token_filter.h"
+#include "text/unicode.h"
 
 namespace tuff::text::grammar {
 namespace {
@@ -102,11 +105,8 @@ TEST(Grammar, SetsAreUtf8) {
   for (int i = 0; i < 60; i++) edges.push_back(random() % (i % 2 ? 0x800 : 0x110000));
   const auto utf8 = [](uint32_t c) {
     std::string s;
-    if (c < 0x80) return s += char(c);
-    if (c < 0x800) return s += char(0xc0 | c >> 6), s += char(0x80 | (c & 63));
-    if (c >= 0x10000) s += char(0xf0 | c >> 18), s += char(0x80 | (c >> 12 & 63));
-    else s += char(0xe0 | c >> 12);
-    return s += char(0x80 | (c >> 6 & 63)), s += char(0x80 | (c & 63));
+    append_character(s, c);
+    return s;
   };
   for (int i = 0; i < 400; i++) {
     const uint32_t a = edges[random() % edges.size()], b = edges[random() % edges.size()];
@@ -262,6 +262,24 @@ TEST(Grammar, SchemasThatAreNone) {
 
 Matcher matcher_of(const Rules& rules) {
   return Matcher(std::make_shared<const Automaton>(build_automaton(rules)));
+}
+
+// What a stranger sends takes neither long nor much memory before it is refused.
+TEST(Grammar, LargeOnesAreRefused) {
+  std::string rules = "root ::= a1\n";
+  for (int i = 0; i < 60000; i++) rules += fmt::format("a{} ::= \"x\"\n", i);
+  EXPECT_TRUE(Grammar::parse(rules).accepts("x")) << "many are no matter";
+  std::string schema = R"({"properties": {)";
+  for (int i = 0; i < 900; i++)
+    schema += fmt::format(R"({}"{}{}": true)", i ? "," : "", std::string(200, 'n'), i);
+  schema += R"(}, "anyOf": [{})";
+  for (int i = 0; i < 900; i++) schema += ",{}";
+  EXPECT_THAT(error_of<InvalidArgument>([&] { Grammar::from_json_schema(schema + "]}"); }),
+              HasSubstr("more than 1048576 expressions"));
+  EXPECT_THAT(error_of<InvalidArgument>([&] {
+                Grammar::parse("root ::= \"" + std::string(1 << 20, 'a') + "\"");
+              }),
+              HasSubstr("at most 1048576 were wanted"));
 }
 
 // Texts that are drawn at random are JSON, whatever the way they took.

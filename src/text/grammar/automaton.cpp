@@ -13,6 +13,7 @@ namespace {
 using Node = AutomatonNode;
 
 constexpr size_t kMaxNodes = size_t{1} << 20;
+constexpr uint64_t kMaxSteps = uint64_t{1} << 26;  // of the search for left recursion
 constexpr uint32_t kReturn = 0;  // one node for all rules
 
 // Characters of one range that have one length, and whose bytes behind the first differing one are
@@ -215,6 +216,8 @@ class LeftRecursion {
     while (!open.empty()) {
       const Node& n = nodes_[open.back()];
       open.pop_back();
+      if (++steps_ > kMaxSteps)
+        fail<InvalidArgument>("the grammar is too large: too many of its rules may be empty");
       if (n.kind == Node::Kind::Return && returns) *returns = true;
       if (n.kind == Node::Kind::Fork) visit(n.next), visit(n.other);
       if (n.kind != Node::Kind::Call) continue;
@@ -256,7 +259,7 @@ class LeftRecursion {
   std::vector<size_t> index_;       // by node, of those
   std::vector<bool> empty_;         // by routine
   std::vector<uint64_t> walk_of_;   // by node, the last walk that has come by
-  uint64_t walks_ = 0;
+  uint64_t walks_ = 0, steps_ = 0;
 };
 
 }  // namespace

@@ -14,6 +14,8 @@ constexpr uint32_t kMostTimes = 1u << 20;
 
 CodeReader::CodeReader(std::string what, std::string_view text)
     : what_(std::move(what)), text_(text) {
+  if (text.size() > kMaxSize)
+    fail<InvalidArgument>("{} has {} bytes: at most {} were wanted", what_, text.size(), kMaxSize);
   if (!is_utf8(text)) fail<InvalidArgument>("{} is no UTF-8: '{:.40}'", what_, text);
 }
 

@@ -30,10 +30,10 @@ class CodeReader {
   Expression set(const std::function<std::vector<CharacterRange>()>& escaped);
   // With what stands behind it: * + ? {2} {2,} {2,5}.
   Expression counted(Expression part);
-  size_t line() const;
   [[noreturn]] void refuse(std::string_view reason) const;
 
  private:
+  size_t line() const;
   uint32_t hexadecimal(int digits);
   uint32_t number();
 

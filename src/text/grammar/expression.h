@@ -12,6 +12,9 @@ namespace tuff::text::grammar {
 inline constexpr uint32_t kUnbounded = ~uint32_t{0};
 inline constexpr uint32_t kLastCharacter = 0x10ffff;
 inline constexpr int kMaxDepth = 200;  // of expressions in expressions, as they are written
+// Of a text, and expressions of a schema, each of which takes a node at least: a stranger's grammar
+// fills no memory before it is found to be too large.
+inline constexpr size_t kMaxSize = size_t{1} << 20;
 
 struct CharacterRange {
   uint32_t first, last;

@@ -39,20 +39,20 @@ bool says_nothing(std::string_view keyword) {
 class SchemaReader {
  public:
   explicit SchemaReader(const Json& schema) : root_(schema) {
-    comma_ = rules_.add("comma", mark(","));
-    colon_ = rules_.add("colon", mark(":"));
-    character_ = rules_.add("character", json_character());
-    string_ = rules_.add("string", quoted(repeated(rule(character_), 0)));
-    number_ = rules_.add("number", numbers({}, {}));
-    value_ = rules_.add("value");
-    object_ = rules_.add("object", braces({}, member(rule(string_), rule(value_))));
+    comma_ = add("comma", mark(","));
+    colon_ = add("colon", mark(":"));
+    character_ = add("character", json_character());
+    string_ = add("string", quoted(repeated(rule(character_), 0)));
+    number_ = add("number", numbers({}, {}));
+    value_ = add("value");
+    object_ = add("object", braces({}, member(rule(string_), rule(value_))));
     rules_.rows[value_].body =
-        choice({rule(object_), rule(rules_.add("array", brackets({}, rule(value_), 0, kUnbounded))),
+        choice({rule(object_), rule(add("array", brackets({}, rule(value_), 0, kUnbounded))),
                 rule(string_), rule(number_), literal("true"), literal("false"), literal("null")});
   }
   size_t object() const { return object_; }
   Rules read() {
-    rules_.root = rules_.add("root");
+    rules_.root = add("root");
     Expression body = schema(root_, "", 0);
     rules_.rows[rules_.root].body = std::move(body);
     return std::move(rules_);
@@ -89,7 +89,26 @@ class SchemaReader {
     return literal(value.dump(-1, ' ', false, Json::error_handler_t::replace));
   }
 
+  size_t add(std::string name, Expression body = {}) {
+    written_ += size_of(body);
+    if (written_ > kMaxSize)
+      fail<InvalidArgument>("a JSON schema is too large: it is made of more than {} expressions",
+                            kMaxSize);
+    return rules_.add(std::move(name), std::move(body));
+  }
+  static size_t size_of(const Expression& e) {
+    size_t n = 1;
+    for (const Expression& part : e.parts) n += size_of(part);
+    return n;
+  }
+
+  // By a rule of its own, so that each is counted once.
   Expression schema(const Json& s, const std::string& where, int depth) {
+    Expression e = read_schema(s, where, depth);
+    if (e.kind == Expression::Kind::Rule) return e;
+    return rule(add(where.empty() ? "root" : where, std::move(e)));
+  }
+  Expression read_schema(const Json& s, const std::string& where, int depth) {
     if (depth > kMaxDepth) fail<InvalidArgument>("a JSON schema goes deeper than {}", kMaxDepth);
     if (++read_ > kMostSchemas)
       fail<InvalidArgument>("a JSON schema is made of more than {} schemas", kMostSchemas);
@@ -125,7 +144,7 @@ class SchemaReader {
     const std::string name = s["$ref"];
     const auto [known, added] = references_.try_emplace(name, 0);
     if (added) {
-      const size_t place = known->second = rules_.add(name);
+      const size_t place = known->second = add(name);
       Expression body = name == "#" ? rule(rules_.root) : schema(to, name, depth + 1);
       rules_.rows[place].body = std::move(body);
     }
@@ -359,7 +378,7 @@ class SchemaReader {
     const Expression rest = !more                 ? Expression()
                             : s.contains("items") ? schema(s["items"], where + "/items", depth + 1)
                                                   : rule(value_);
-    return brackets(std::move(first), rule(rules_.add("item", rest)), uint32_t(least),
+    return brackets(std::move(first), rule(add("item", rest)), uint32_t(least),
                     uint32_t(most));
   }
   // A list whose first items are of one kind each, and others of one.
@@ -423,11 +442,11 @@ class SchemaReader {
       names.push_back(name);
     }
     if (!others) return braces(std::move(members), {});
-    const size_t name = rules_.add("name", other_name(names));
+    const size_t name = add("name", other_name(names));
     return braces(std::move(members), member(rule(name), std::move(*others)));
   }
   Expression member(Expression name, Expression value) {
-    return rule(rules_.add("member", sequence({std::move(name), rule(colon_), std::move(value)})));
+    return rule(add("member", sequence({std::move(name), rule(colon_), std::move(value)})));
   }
   // Members in their order, and then such as `others` has, which may be none.
   Expression braces(std::vector<Member> members, std::optional<Expression> others) {
@@ -440,7 +459,7 @@ class SchemaReader {
     for (size_t i = members.size(); i-- > 0;) {
       Member& m = members[i];
       const Expression written = member(constant(Json(m.name)), std::move(m.value));
-      const size_t tail = rules_.add("members", std::move(behind));
+      const size_t tail = add("members", std::move(behind));
       // An object may begin with this one if nothing before it is required.
       if (m.required) first.clear(), empty = false;
       first.push_back(sequence({written, rule(tail)}));
@@ -455,13 +474,16 @@ class SchemaReader {
   const Json& root_;
   Rules rules_;
   std::map<std::string, size_t> references_;
-  size_t read_ = 0;
+  size_t read_ = 0, written_ = 0;
   size_t comma_, colon_, character_, string_, number_, value_, object_;
 };
 
 }  // namespace
 
 Rules read_json_schema(std::string_view schema) {
+  if (schema.size() > kMaxSize)
+    fail<InvalidArgument>("a JSON schema has {} bytes: at most {} were wanted", schema.size(),
+                          kMaxSize);
   const auto bounded = [](int depth, Json::parse_event_t, Json&) {
     if (depth > kMaxDepth) fail<InvalidArgument>("a JSON schema goes deeper than {}", kMaxDepth);
     return true;

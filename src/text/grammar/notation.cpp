@@ -1,5 +1,6 @@
 // GBNF: https://github.com/ggml-org/llama.cpp/blob/master/grammars/README.md
 #include <map>
+#include <utility>
 
 #include "base/check.h"
 #include "base/utf8.h"
@@ -20,7 +21,7 @@ class NotationReader {
   Rules read() {
     for (skip(true); !in_.at_end(); skip(true)) read_rule();
     for (const auto& [name, row] : rows_)
-      if (row.line == 0) fail<InvalidArgument>("a grammar: there is no rule {}", name);
+      if (!row.read) fail<InvalidArgument>("a grammar: there is no rule {}", name);
     const auto root = rows_.find("root");
     if (root == rows_.end())
       fail<InvalidArgument>("a grammar: there is no rule root, where it begins");
@@ -31,7 +32,7 @@ class NotationReader {
  private:
   struct Row {
     size_t rule;
-    size_t line = 0;  // 0: named, not read
+    bool read = false;  // or named alone
   };
 
   // Space and comments; the ends of lines where a rule cannot end.
@@ -60,8 +61,8 @@ class NotationReader {
   void read_rule() {
     const std::string rule = name();
     if (rule.empty()) in_.refuse("a rule's name was wanted");
-    if (row(rule).line) in_.refuse(fmt::format("there is a rule {} already", rule));
-    row(rule).line = in_.line();
+    if (std::exchange(row(rule).read, true))
+      in_.refuse(fmt::format("there is a rule {} already", rule));
     skip(false);
     if (!in_.take_text("::=")) in_.refuse("::= was wanted behind a rule's name");
     skip(true);
