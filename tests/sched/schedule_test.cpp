@@ -226,20 +226,6 @@ TEST(Fusion, ATableOfBytesIsDecodedInItsProductThoughRowsAreRead) {
   expect_meaning({scores}, 1e-4);
 }
 
-// A CPU's products that decode have lanes along their sums: a gate's exponential would be computed
-// number by number behind one of them.
-TEST(Fusion, AGateOfDecodedProductsIsAKernelOfItsOwnOnACpu) {
-  const UOp x = host_buffer({1, 64});
-  const auto product = [&] {
-    const UOp weight = mul(cast(host_buffer({32, 64}, DType::U8), DType::F32), number(0.5));
-    return matmul(x, permute(weight, {1, 0}));
-  };
-  const UOp gated = mul(alu(Op::Exp2, {product()}), product()), plain = mul(product(), product());
-  EXPECT_EQ(kernel_count(*scheduled({gated})), 3) << text({gated});
-  EXPECT_EQ(kernel_count(*scheduled({plain})), 1) << text({plain});
-  expect_meaning({gated}, 1e-4);
-}
-
 // What is picked is computed where it is picked, and not everywhere.
 TEST(Fusion, WhatIsGatheredIsComputedThere) {
   const UOp picked = gather_rows(neg(host_buffer({10, 4})), host_buffer({30}, DType::I32),
