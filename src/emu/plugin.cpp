@@ -46,7 +46,17 @@ emu_api::LaunchResult launch(const emu_api::LaunchRequest& request, emu_api::Fai
   return catching(failure, [&] { return launch_kernel(request); });
 }
 
-constexpr emu_api::Api kApi{emu_api::kApiBuild, make_amd, run, launch};
+std::unique_ptr<emu_api::PtxModule> load_ptx(const std::string&, emu_api::Failure& failure) {
+  failure = {"Unsupported", "this emulator has no interpreter of PTX yet"};
+  return nullptr;
+}
+
+emu_api::PtxLaunchResult launch_ptx(const emu_api::PtxLaunchRequest&, emu_api::Failure& failure) {
+  failure = {"Unsupported", "this emulator has no interpreter of PTX yet"};
+  return {};
+}
+
+constexpr emu_api::Api kApi{emu_api::kApiBuild, make_amd, run, launch, load_ptx, launch_ptx};
 
 }  // namespace
 }  // namespace tuff::emu
