@@ -29,6 +29,8 @@ struct CDialect {
   // The functions, constants and arguments of OpenCL: a buffer is an object and a byte offset into
   // it. Else the compiler's builtins, and addresses.
   bool library = false;
+  // The kernel's one argument is the address of its argument block; else the block is its arguments.
+  bool block_by_address = false;
   // The suffix of 64-bit literals. OpenCL's "ll" are 128 bits wide: arithmetic on them does not wrap at 64.
   const char* wide_suffix;
   bool f16 = false;  // is a type with arithmetic; else its bits are u16
@@ -44,6 +46,7 @@ struct CDialect {
 
 const CDialect& c_cpu();
 const CDialect& c_amdgpu();
+const CDialect& c_nvptx();
 const CDialect& c_opencl();
 // With halves where the target has them; the prelude is the same.
 const CDialect& c_opencl(const Target& t);
