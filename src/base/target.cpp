@@ -324,6 +324,14 @@ constexpr NvidiaGpu kNvidiaGpus[] = {
 };
 constexpr const char* kNvidiaGpuPrefix = "nvptx-";
 
+// mma.sync since Ampere (PTX ISA, "mma": target notes).
+std::vector<MatrixShape> nvptx_matrices() {
+  return {{16, 8, 16, DType::F16, DType::F16, DType::F32},
+          {16, 8, 16, DType::BF16, DType::BF16, DType::F32},
+          {16, 8, 32, DType::I8, DType::I8, DType::I32},
+          {16, 8, 32, DType::U8, DType::U8, DType::I32}};
+}
+
 // Limits that all of them have: CUDA C++ Programming Guide, "Technical Specifications per Compute
 // Capability". Workgroup memory is the 48 KiB that a kernel declares; what is beyond has to be
 // asked for at launch. Of 65,536 registers and 255 for one thread 128 leave room for 512 threads.
@@ -346,6 +354,7 @@ Target nvptx(const NvidiaGpu& chip) {
   f.subgroup_shuffle = f.full_subgroups = true;
   f.signed_zero_inf_nan = f.known_zero_products = true;
   f.sqrt = true;
+  if (chip.name != std::string_view("sm_75")) t.matrix_shapes = nvptx_matrices();
   return t;
 }
 
@@ -411,7 +420,8 @@ std::vector<std::string> builtin_target_names() {
   for (const AmdGpu& chip : kAmdGpus) names.push_back(std::string(kAmdGpuPrefix) + chip.name);
   for (const AmdGpu& chip : kAmdGpus)
     if (chip.is_rdna3()) names.push_back(std::string(kAcoPrefix) + chip.name);
-  for (const NvidiaGpu& chip : kNvidiaGpus) names.push_back(std::string(kNvidiaGpuPrefix) + chip.name);
+  for (const NvidiaGpu& chip : kNvidiaGpus)
+    names.push_back(std::string(kNvidiaGpuPrefix) + chip.name);
   return names;
 }
 

@@ -1,8 +1,8 @@
-// The dialect for NVIDIA's GPUs by clang's NVPTX target, without CUDA's headers or libraries: OpenCL
-// C, as for AMD's, becomes PTX, which NVIDIA's driver compiles for the GPU that is there. A kernel
-// has one parameter, the address of its argument block: a graph that is launched again has nothing
-// to be told when words of the block change. Sources of what the prelude names: LLVM's NVPTX usage
-// guide and BuiltinsNVPTX.def (release 19), PTX ISA 7.8.
+// The dialect for NVIDIA's GPUs by clang's NVPTX target, without CUDA's headers or libraries:
+// OpenCL C, as for AMD's, becomes PTX, which NVIDIA's driver compiles for the GPU that is there. A
+// kernel has one parameter, the address of its argument block: a graph that is launched again has
+// nothing to be told when words of the block change. Sources of what the prelude names: LLVM's
+// NVPTX usage guide and BuiltinsNVPTX.def (release 19), PTX ISA 7.8.
 #include <map>
 
 #include "base/compilers.h"
@@ -62,11 +62,57 @@ static inline u16 bf16_of_f32(f32 x) {
   return (u16)(((r.u & 0x7fffffffu) > 0x7f800000u ? r.u | 0x400000u : rounded) >> 16); }
 )c";
 
+// mma.sync of Ampere and later: 16x8 sums of 16 steps of 16-bit factors, of 32 steps of 8-bit ones.
+// Lanes are in groups of four: a group has two rows of the left factor and of the sums, and one
+// column of the right factor. Source: PTX ISA 7.8, "Matrix Fragments for mma.m16n8k16" and
+// "mma.m16n8k32".
+constexpr const char* kNvptxPlaces = R"c(
+#define TUFF_A16 8
+#define TUFF_B16 4
+#define TUFF_A8 16
+#define TUFF_B8 8
+#define TUFF_SUMS 4
+#define TUFF_QUAD (tuff_lane() / 4)
+/* Elements that a lane has beside each other: 2 or 4, as many as fill a word. */
+#define TUFF_STEPS(n, i, word) \
+  (tuff_lane() % 4 * (word) + (i) % (word) + (i) / (n) * 4 * (word))
+#define TUFF_ROW_a(n, i) (TUFF_QUAD + (i) / ((n) / 4) % 2 * 8)
+#define TUFF_COLUMN_a(n, i) TUFF_STEPS((n) / 2, i, (n) / 4)
+#define TUFF_ROW_b(n, i) TUFF_STEPS((n) / 2, i, (n) / 2)
+#define TUFF_COLUMN_b(n, i) TUFF_QUAD
+#define TUFF_ROW_sum(n, i) (TUFF_QUAD + (i) / 2 * 8)
+#define TUFF_COLUMN_sum(n, i) (tuff_lane() % 4 * 2 + (i) % 2)
+)c";
+constexpr const char* kNvptxProducts = R"c(
+typedef u32 tuff_words4 __attribute__((ext_vector_type(4)));
+typedef u32 tuff_words2 __attribute__((ext_vector_type(2)));
+#define TUFF_MMA(shape, types, T, r, a, b, c) ({ \
+  const tuff_words4 wa = TUFF_AS(tuff_words4, a); \
+  const tuff_words2 wb = TUFF_AS(tuff_words2, b); \
+  const T wc = c; \
+  T d; \
+  __asm__("mma.sync.aligned." shape ".row.col." types \
+          " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};" \
+          : "=" r(d[0]), "=" r(d[1]), "=" r(d[2]), "=" r(d[3]) \
+          : "r"(wa[0]), "r"(wa[1]), "r"(wa[2]), "r"(wa[3]), "r"(wb[0]), "r"(wb[1]), \
+            r(wc[0]), r(wc[1]), r(wc[2]), r(wc[3])); \
+  d; })
+#define TUFF_MULTIPLY_f16(a, b, c) \
+  TUFF_MMA("m16n8k16", "f32.f16.f16.f32", tuff_sum_f32, "f", a, b, c)
+#define TUFF_MULTIPLY_bf16(a, b, c) \
+  TUFF_MMA("m16n8k16", "f32.bf16.bf16.f32", tuff_sum_f32, "f", a, b, c)
+#define TUFF_MULTIPLY_i8(a, b, c) \
+  TUFF_MMA("m16n8k32", "s32.s8.s8.s32", tuff_sum_i32, "r", a, b, c)
+#define TUFF_MULTIPLY_u8(a, b, c) \
+  TUFF_MMA("m16n8k32", "s32.u8.u8.s32", tuff_sum_i32, "r", a, b, c)
+)c";
+
 Prelude nvptx_prelude() {
   Prelude p;
   p.add(kNvptxPrelude);
   add_arithmetic(p);
   add_atomics(p);
+  add_matrices(p, kNvptxPlaces, kNvptxProducts);
   return p;
 }
 

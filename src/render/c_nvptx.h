@@ -11,8 +11,8 @@
 
 namespace tuff::render {
 
-// As compile_c_sources(), with each kernel's size of a workgroup: clang 19 leaves it out, and without
-// it a kernel gets the registers of one of 1,024 threads.
+// As compile_c_sources(), with each kernel's size of a workgroup: clang 19 leaves it out, and
+// without it a kernel gets the registers of one of 1,024 threads.
 std::vector<Binary> compile_nvptx_sources(std::span<const Source> sources, const Target& t);
 // PTX with the size of a kernel's workgroup (.reqntid). CompileError where it has no such kernel.
 std::string with_block_size(std::string ptx, const std::string& symbol,

@@ -59,7 +59,8 @@ TEST(RenderNvptx, Goldens) {
 TEST(RenderNvptx, BlockSizeStandsBeforeTheBody) {
   const std::string two = ".visible .entry ka(\n\t.param .u64 a\n)\n{\n\tret;\n}\n"
                           ".visible .entry kab(\n\t.param .u64 a\n)\n{\n\tret;\n}\n";
-  const std::string text = with_block_size(with_block_size(two, "kab", {32, 2, 1}), "ka", {8, 1, 1});
+  const std::string second = with_block_size(two, "kab", {32, 2, 1});
+  const std::string text = with_block_size(second, "ka", {8, 1, 1});
   EXPECT_EQ(text, ".visible .entry ka(\n\t.param .u64 a\n)\n.reqntid 8, 1, 1\n{\n\tret;\n}\n"
                   ".visible .entry kab(\n\t.param .u64 a\n)\n.reqntid 32, 2, 1\n{\n\tret;\n}\n");
   EXPECT_THROW(with_block_size(two, "k", {1, 1, 1}), CompileError);
@@ -144,6 +145,25 @@ TEST_F(RenderNvptxCompiled, OnlyMulAddIsFused) {
   EXPECT_TRUE(has(ptx_of(matmul, sm_86()), "fma.rn.f32"));
 }
 
+// Tensor cores: a warp's products of small matrices, from Ampere on.
+TEST_F(RenderNvptxCompiled, ProductsOfNarrowFactorsAreMatrixInstructions) {
+  std::map<std::string, std::string> wanted = {
+      {"narrow product", "m16n8k16.row.col.f32.f16.f16.f32"},
+      {"narrow product bf16", "m16n8k16.row.col.f32.bf16.bf16.f32"},
+      {"narrow product int8", "m16n8k32.row.col.s32.s8.s8.s32"},
+      {"narrow product uint8", "m16n8k32.row.col.s32.u8.u8.s32"}};
+  for (const AstCase& c : shaped_cases()) {
+    const auto it = wanted.find(c.name);
+    if (it == wanted.end()) continue;
+    const std::string ptx = ptx_of(kernel::lower(c.ast, sm_86()), sm_86());
+    EXPECT_TRUE(has(ptx, "mma.sync.aligned." + it->second)) << c.name;
+    const Target turing = builtin_target("nvptx-sm_75");
+    EXPECT_FALSE(has(ptx_of(kernel::lower(c.ast, turing), turing), "mma.sync")) << c.name;
+    wanted.erase(it);
+  }
+  EXPECT_TRUE(wanted.empty());
+}
+
 TEST_F(RenderNvptxCompiled, QuotientsAndRootsAreThoseOfTheStandard) {
   const std::string ptx = ptx_of(float_kernel(DType::F32, 1), sm_86());
   for (const char* part : {"div.rn.f32", "sqrt.rn.f32"}) EXPECT_TRUE(has(ptx, part)) << part;
@@ -201,7 +221,8 @@ TEST_F(RenderNvptxCompiled, AssemblesWithNvidiasAssembler) {
     std::string said;
     for (const auto& [bytes, b] : modules) {
       os::write_file(path, *b->bytes);
-      os::Process process({*ptxas, "-v", "-arch=" + t.arch, "-o", folder.path() + "/kernels", path});
+      const std::string out = folder.path() + "/kernels";
+      os::Process process({*ptxas, "-v", "-arch=" + t.arch, "-o", out, path});
       const os::ProcessResult& r = process.wait();
       ASSERT_EQ(r.exit_code, 0) << t.arch << ":\n" << r.out << r.err;
       said += r.out + r.err;
