@@ -50,7 +50,7 @@ constexpr KindProse kKinds[] = {
     {"AMD", "Linux's `/dev/kfd`: rings of packets and machine code, without a driver library",
      "`AMD_IFACE=MOCK`: emulated gfx1100 that check kernels and command streams"},
     {"CUDA", "NVIDIA's driver library, libcuda: streams and graphs, PTX that clang makes",
-     "a library in its place (`TUFF_CUDA_LIBRARY`) that interprets PTX, of tests alone"},
+     "a library in its place (`TUFF_CUDA_LIBRARY`), of tests alone, that interprets PTX"},
     {"CL", "any OpenCL driver, 1.2 or newer, by shared virtual memory where there is some",
      "PoCL, Oclgrind"},
     {"DISK", "files: ranges of them are memory, copies are reads and writes, by io_uring or threads",

@@ -1,6 +1,6 @@
 // The compilers as programs: finds them (TUFF_CC, TUFF_CLANG, TUFF_ACO), names their versions,
-// turns C sources and SPIR-V into object files, or into PTX. Called by the renderers and by the devices' probes.
-// Knows nothing of kernels or of how objects are loaded.
+// turns C sources and SPIR-V into object files, or into PTX. Called by the renderers and by the
+// devices' probes. Knows nothing of kernels or of how objects are loaded.
 #pragma once
 
 #include <cstdint>

@@ -78,7 +78,7 @@ constexpr DeviceKind kKinds[] = {
 #endif
     {"CPU", cpu_probe, cpu_open},
     {"AMD", probe_amd, open_amd},
-    {"CUDA", cuda_probe, cuda_open},
+    {"CUDA", cuda_probe, cuda_open, false},
 #ifdef TUFF_HAS_OPENCL
     {"CL", opencl_probe, opencl_open},
 #endif

@@ -21,8 +21,8 @@ os::Library open_library(std::string* path) {
   if (!library && !named.empty())
     fail<Unsupported>("TUFF_CUDA_LIBRARY='{}' cannot be opened: {}", named, why);
   if (!library)
-    fail<Unsupported>("no CUDA driver: install NVIDIA's driver 525 or later (Debian: libcuda1) ({})",
-                      why);
+    fail<Unsupported>(
+        "no CUDA driver: install NVIDIA's driver 525 or later (Debian: libcuda1) ({})", why);
   *path = names[0];
   return *std::move(library);
 }
@@ -43,7 +43,8 @@ CudaApi load() {
     fail<Unsupported>("cuInit returned {}", error_text(api, code));
   int version = 0;
   const CUresult code = api.DriverGetVersion(&version);
-  if (code != CUDA_SUCCESS) fail<Unsupported>("cuDriverGetVersion returned {}", error_text(api, code));
+  if (code != CUDA_SUCCESS)
+    fail<Unsupported>("cuDriverGetVersion returned {}", error_text(api, code));
   if (version < kOldestDriver)
     fail<Unsupported>("the driver is of CUDA {}.{}: 12.0 or later is needed (driver 525)",
                       version / 1000, version % 1000 / 10);

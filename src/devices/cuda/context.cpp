@@ -48,6 +48,7 @@ void Context::require(CUresult code, const char* call) const {
 
 void Context::release(CUresult code, const char* call) const noexcept {
   if (code == CUDA_SUCCESS || dead_.load(std::memory_order_acquire)) return;
+  if (ends_context(code)) dead_.store(true, std::memory_order_release);
   log_warn("{}: {} returned {}", name, call, error_text(api, code));
 }
 

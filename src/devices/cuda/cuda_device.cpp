@@ -82,38 +82,31 @@ void CudaDevice::lose(const std::string& reason) {
 
 }  // namespace cuda
 
-using namespace cuda;
-
-namespace {
-
-constexpr const char* kCuda = "CUDA";
-
-}  // namespace
-
 std::vector<Candidate> cuda_probe() {
   std::vector<Candidate> found;
   try {
-    for (const Facts& f : list_devices(cuda_api())) {
-      const std::string name = fmt::format("{}:{}", kCuda, found.size());
+    for (const cuda::Facts& f : cuda::list_devices(cuda::cuda_api())) {
+      const std::string name = fmt::format("CUDA:{}", found.size());
       // Never the default: it is not proven on hardware yet.
       found.push_back({name, f.usable(), f.missing, cuda::describe(f, name), 0});
     }
   } catch (const Error& e) {
-    return {{.name = kCuda, .reason = e.what()}};
+    return {{.name = "CUDA", .reason = e.what()}};
   }
   return found;
 }
 
 std::unique_ptr<hcq::Device> cuda_open(const std::string& selector) {
-  const CudaApi& api = cuda_api();
-  const std::vector<Facts> devices = list_devices(api);
+  const cuda::CudaApi& api = cuda::cuda_api();
+  const std::vector<cuda::Facts> devices = cuda::list_devices(api);
   std::vector<Choice> choices;
-  for (const Facts& f : devices) choices.push_back({f.name, f.uuid, f.name});
-  const size_t i = choose(kCuda, choices, selector);
-  const std::string name = fmt::format("{}:{}", kCuda, i);
+  for (const cuda::Facts& f : devices) choices.push_back({f.name, f.uuid, f.name});
+  const size_t i = choose("CUDA", choices, selector);
+  const std::string name = fmt::format("CUDA:{}", i);
   if (!devices[i].usable())
     fail<Unsupported>("{} ({}) cannot be used: {}", name, devices[i].name, devices[i].missing);
-  auto device = std::make_unique<CudaDevice>(std::make_shared<Context>(api, devices[i], name));
+  auto device =
+      std::make_unique<cuda::CudaDevice>(std::make_shared<cuda::Context>(api, devices[i], name));
   hcq::close_in_children(*device);
   return device;
 }

@@ -86,8 +86,8 @@ CUgraphNode ExecGraph::add(const CudaCopy& copy, std::span<const CUgraphNode> af
   p.srcMemoryType = p.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
   p.srcDevice = copy.src;
   p.dstDevice = copy.dst;
-  p.WidthInBytes = copy.size_bytes;
-  p.Height = p.Depth = 1;
+  p.WidthInBytes = p.srcPitch = p.dstPitch = copy.size_bytes;
+  p.srcHeight = p.dstHeight = p.Height = p.Depth = 1;
   CUgraphNode node = nullptr;
   const Context& c = *context_;
   c.check(c.api.GraphAddMemcpyNode(&node, graph_, after.data(), after.size(), &p, c.handle()),

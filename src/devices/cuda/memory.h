@@ -1,7 +1,7 @@
 // Memory: raw blocks of a CUDA device. Called by the device for hcq's Allocator, which
 // sub-allocates. Device memory has no host pointer; staging memory is pinned and has one address
-// for the host and for every GPU. Argument blocks lie in device memory: a kernel reads them at once,
-// and hcq brings the words that a replay changes there by one copy.
+// for the host and for every GPU. Argument blocks lie in device memory: a kernel reads them at
+// once, and hcq brings the words that a replay changes there by one copy.
 #pragma once
 
 #include <cstdint>

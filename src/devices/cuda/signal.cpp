@@ -35,7 +35,8 @@ uint64_t* SignalWords::take() {
             "cuMemHostAlloc");
     pages_.push_back(page);
     for (size_t at = kWordsBytes; at > 0; at -= kWordStride)
-      free_.push_back(reinterpret_cast<uint64_t*>(static_cast<std::byte*>(page) + at - kWordStride));
+      free_.push_back(
+          reinterpret_cast<uint64_t*>(static_cast<std::byte*>(page) + at - kWordStride));
   }
   uint64_t* word = free_.back();
   free_.pop_back();

@@ -31,6 +31,12 @@ TEST(CudaProbe, ListsEveryGpuAndNeverChoosesOne) {
   EXPECT_EQ(found[1].info.memory_bytes, uint64_t{1} << 30);
 }
 
+// Asking the driver starts it, and what it has started does not outlive a fork.
+TEST(CudaProbe, IsNotAskedWhenADefaultIsChosen) {
+  for (const DeviceKind& k : device_kinds())
+    EXPECT_EQ(k.may_be_default, k.kind != std::string("CUDA")) << k.kind;
+}
+
 TEST(CudaProbe, SaysWhyThereIsNone) {
   {
     const EnvOverride library(Env::TUFF_CUDA_LIBRARY, "/nonexistent/libcuda.so");
@@ -95,7 +101,9 @@ TEST_F(CudaDeviceTest, WaitsAndRaisesSignals) {
   EXPECT_EQ(done->value(), 3u);
   const Span a = words(32);
   const CommandList list = list_of(
-      {{WaitCmd{go.get(), 0}, {}, ""}, dispatch(kFill, {a}, 9, 1), {SignalCmd{done.get(), 1}, {}, ""}},
+      {{WaitCmd{go.get(), 0}, {}, ""},
+       dispatch(kFill, {a}, 9, 1),
+       {SignalCmd{done.get(), 1}, {}, ""}},
       2);
   const uint64_t slots[] = {5, 8};
   const uint64_t value = queue().submit_once(queue().encode(list, EncodeUse::Once), slots);
@@ -142,7 +150,8 @@ TEST_F(CudaDeviceTest, CallsTheHostInOrder) {
 
 TEST_F(CudaDeviceTest, TimesAreTheHosts) {
   const Span a = words(32), b = words(32);
-  CommandList list = list_of({dispatch(kFill, {a}, 1, 1), copy(b, a), dispatch(kAdd, {b, a}, 1, 1)});
+  CommandList list =
+      list_of({dispatch(kFill, {a}, 1, 1), copy(b, a), dispatch(kAdd, {b, a}, 1, 1)});
   add_timestamps(list);
   const uint64_t begin = os::monotonic_ns();
   const auto encoded = queue().encode(list, EncodeUse::Replay);
@@ -206,6 +215,7 @@ TEST_F(CudaDeviceTest, ReachesMemoryOfTheProcess) {
     EXPECT_EQ(data[0], 15u);
     EXPECT_EQ(data[63], 15u);
     device->allocator().free(s);
+    device->allocator().collect();
   }
   const uint64_t registered = calls("cuMemHostRegister_v2");
   const Span a = device->allocator().adopt(over_host(*device, page.data(), 256), 256);

@@ -45,10 +45,9 @@ TEST_F(CudaFaults, AHangIsDeviceLostAndClosingDoesNotWaitForIt) {
   open();
   auto never = device->create_signal();
   const uint64_t one = 1;
-  const uint64_t value = queue().submit_once(
-      queue().encode(list_of({{WaitCmd{never.get(), 0}, {}, ""}, dispatch(kFill, {words(32)}, 1, 1)}, 1),
-                     EncodeUse::Once),
-      {&one, 1});
+  const CommandList list =
+      list_of({{WaitCmd{never.get(), 0}, {}, ""}, dispatch(kFill, {words(32)}, 1, 1)}, 1);
+  const uint64_t value = queue().submit_once(queue().encode(list, EncodeUse::Once), {&one, 1});
   const std::string said = error_of<DeviceLost>([&] { queue().wait(value); });
   EXPECT_NE(said.find("no progress"), std::string::npos) << said;
   EXPECT_NE(said.find("fill"), std::string::npos) << said;

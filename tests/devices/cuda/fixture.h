@@ -67,7 +67,9 @@ Function* fake(const char* name) {
 }
 inline void reset() { fake<FakeCudaReset>("fake_cuda_reset")(); }
 inline void set_options(const char* text) { fake<FakeCudaOptions>("fake_cuda_options")(text); }
-inline uint64_t calls(const char* name = "") { return fake<FakeCudaCalls>("fake_cuda_calls")(name); }
+inline uint64_t calls(const char* name = "") {
+  return fake<FakeCudaCalls>("fake_cuda_calls")(name);
+}
 inline uint64_t held() { return fake<FakeCudaHeld>("fake_cuda_held")(); }
 
 class CudaFixture : public testing::Test {

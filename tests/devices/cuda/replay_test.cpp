@@ -107,7 +107,8 @@ TEST_F(CudaReplays, TakeSizesFromSlots) {
   const Span a = upload(Words(128, 0)), b = words(32);
   Command fill = dispatch(kFill, {a}, 1, 1);
   std::get<DispatchCmd>(fill.body).group_slots = {0, -1, -1};
-  const auto list = queue().encode(list_of({fill, dispatch(kFill, {b}, 5, 1)}, 1), EncodeUse::Replay);
+  const auto list =
+      queue().encode(list_of({fill, dispatch(kFill, {b}, 5, 1)}, 1), EncodeUse::Replay);
   const auto once = queue().encode(list_of({fill}, 1), EncodeUse::Once);
   struct {
     uint64_t groups;
@@ -137,7 +138,9 @@ TEST_F(CudaReplays, TakeSizesFromSlots) {
 TEST_F(CudaReplays, SeeArgumentsThatHaveChanged) {
   const Span a = words(32), b = words(32);
   const Span block = args({a}, 1);
-  Command fill{DispatchCmd{programs[kFill].get(), block, {1, 1, 1}, {}}, {{block, false}, {a, true}}, ""};
+  const Command fill{DispatchCmd{programs[kFill].get(), block, {1, 1, 1}, {}},
+                     {{block, false}, {a, true}},
+                     ""};
   const auto list = queue().encode(list_of({fill, copy(b, a)}), EncodeUse::Replay);
   for (const int32_t value : {3, 4}) {
     const int32_t scalar = value;

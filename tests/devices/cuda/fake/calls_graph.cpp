@@ -69,7 +69,9 @@ CUresult cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNod
                               size_t count, const CUDA_MEMCPY3D* p, CUcontext context) {
   const Call call;
   if (!call) return call.code;
-  const bool flat = p->Height == 1 && p->Depth == 1 && p->WidthInBytes > 0 && !p->reserved0 &&
+  const bool flat = p->Height == 1 && p->Depth == 1 && p->WidthInBytes > 0 &&
+                    p->srcPitch >= p->WidthInBytes && p->dstPitch >= p->WidthInBytes &&
+                    !p->reserved0 &&
                     !p->reserved1 && p->srcMemoryType == CU_MEMORYTYPE_UNIFIED &&
                     p->dstMemoryType == CU_MEMORYTYPE_UNIFIED;
   if (!flat || context != current_context) return CUDA_ERROR_INVALID_VALUE;

@@ -11,12 +11,14 @@ namespace {
 constexpr size_t kOptions = 2;
 constexpr double kNewestPtx = 8.4;  // of the driver that this stands in for (CUDA 12.4)
 
-void write_log(unsigned count, const CUjit_option* options, void** values, const std::string& text) {
+void write_log(unsigned count, const CUjit_option* options, void** values,
+               const std::string& text) {
   char* log = nullptr;
   size_t size = 0;
   for (unsigned i = 0; i < count; ++i) {
     if (options[i] == CU_JIT_ERROR_LOG_BUFFER) log = static_cast<char*>(values[i]);
-    if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) size = reinterpret_cast<size_t>(values[i]);
+    if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+      size = reinterpret_cast<size_t>(values[i]);
   }
   if (log && size > 0) std::snprintf(log, size, "%s", text.c_str());
 }
@@ -87,7 +89,7 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
 // The kernel sees what its context may touch, and no more. Whatever is found wrong is a fault.
 void Machine::run(CUctx_st* context, const Launch& launch) {
   if (!is(launch.function))
-    return fault(context, CUDA_ERROR_ILLEGAL_ADDRESS, "a kernel of a module that was unloaded runs");
+    return fault(context, CUDA_ERROR_ILLEGAL_ADDRESS, "a kernel runs whose module was unloaded");
   emu_api::PtxLaunchRequest request;
   request.module = launch.function->module->code.get();
   request.kernel = launch.function->info.name;

@@ -9,9 +9,10 @@ namespace tuff::devices::cuda {
 namespace {
 
 constexpr unsigned kMaxThreads = 1024, kMaxSharedBytes = 48 << 10;
-constexpr std::array<uint32_t, 3> kMaxGrid = {INT32_MAX, 65535, 65535}, kMaxBlock = {1024, 1024, 64};
+using Sizes = std::array<uint32_t, 3>;
+constexpr Sizes kMaxGrid = {INT32_MAX, 65535, 65535}, kMaxBlock = {1024, 1024, 64};
 
-bool within(const std::array<uint32_t, 3>& sizes, const std::array<uint32_t, 3>& most) {
+bool within(const Sizes& sizes, const Sizes& most) {
   for (size_t i = 0; i < 3; ++i)
     if (sizes[i] == 0 || sizes[i] > most[i]) return false;
   return true;
@@ -25,8 +26,9 @@ std::optional<Launch> launch_of(CUfunc_st* function, std::array<uint32_t, 3> gri
                                 void** parameters) {
   if (!within(grid, kMaxGrid) || !within(block, kMaxBlock) || shared_bytes != 0) return {};
   const emu_api::PtxKernelInfo& info = function->info;
-  if (block[0] * block[1] * block[2] > kMaxThreads || info.shared_bytes > kMaxSharedBytes) return {};
-  const bool any = info.required_block == std::array<uint32_t, 3>{};
+  if (block[0] * block[1] * block[2] > kMaxThreads) return {};
+  if (info.shared_bytes > kMaxSharedBytes) return {};
+  const bool any = info.required_block == Sizes{};
   if (!any && block != info.required_block) return {};
   Launch launch{function, grid, block, std::vector<uint8_t>(info.parameter_bytes)};
   for (size_t i = 0; i < info.parameters.size(); ++i)

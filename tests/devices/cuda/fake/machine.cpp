@@ -155,7 +155,8 @@ uint8_t* Machine::bytes_of(CUctx_st* context, uint64_t address, size_t size_byte
 
 void Machine::run(CUctx_st* context, const Copy& copy) {
   const uint8_t* from = bytes_of(context, copy.src, copy.size_bytes, "a copy's source");
-  uint8_t* to = from ? bytes_of(context, copy.dst, copy.size_bytes, "a copy's destination") : nullptr;
+  if (!from) return;
+  uint8_t* to = bytes_of(context, copy.dst, copy.size_bytes, "a copy's destination");
   if (!to) return;
   if (from < to + copy.size_bytes && to < from + copy.size_bytes)
     return fault(context, CUDA_ERROR_INVALID_VALUE, "a copy's source and destination overlap");
