@@ -1,5 +1,5 @@
-// Values that kernels are tried with, of a type. Called by the tests of emu that compare kernels with
-// the same C on the host.
+// Values that kernels are tried with, of a type. Called by the tests of emu that compare kernels
+// with the same C on the host.
 #pragma once
 
 #include <cstdint>
