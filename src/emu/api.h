@@ -1,8 +1,8 @@
 // What libtuff_emulator.so offers: the machines of AMD_IFACE=MOCK, kernels executed on their own,
-// and modules of PTX. The library is opened by devices/emulator.h alone, so that no program carries an emulator it
-// does not use. Both sides are built together: C++ types cross, and `build` tells a library of
-// another build. A namespace of its own, so that no symbol of the emulator is in a program
-// (tests/tools/symbols_test.py).
+// and modules of PTX. The library is opened by devices/emulator.h alone, so that no program carries
+// an emulator it does not use. Both sides are built together: C++ types cross, and `build` tells a
+// library of another build. A namespace of its own, so that no symbol of the emulator is in a
+// program (tests/tools/symbols_test.py).
 #pragma once
 
 #include <array>
@@ -121,10 +121,10 @@ struct PtxKernelInfo {
   };
   std::string name;
   std::vector<Parameter> parameters;
-  uint32_t parameter_bytes = 0;  // what PtxLaunchRequest::parameters has at least
-  uint32_t shared_bytes = 0;     // static, of a block
-  uint32_t local_bytes = 0;      // of a thread
-  uint32_t constant_bytes = 0;   // of the module
+  uint32_t parameter_bytes = 0;              // what PtxLaunchRequest::parameters has at least
+  uint32_t shared_bytes = 0;                 // static, of a block
+  uint32_t local_bytes = 0;                  // of a thread
+  uint32_t constant_bytes = 0;               // of the module
   std::array<uint32_t, 3> required_block{};  // .reqntid; zeros: any
   uint32_t most_threads = 0;                 // .maxntid, as a product; 0: not said
 };
@@ -174,7 +174,7 @@ struct PtxLaunchResult {
   // "misaligned access", "race", "barrier", "uninitialized value", "sync mask", "trap", "hang",
   // "undefined behavior". The first four of a memory access have its address.
   std::vector<MachineFinding> findings;
-  uint64_t instructions = 0;  // of warps
+  uint64_t instructions = 0;               // of warps
   std::map<std::string, uint64_t> counts;  // of instructions by spelling
 };
 
