@@ -28,9 +28,6 @@ struct DeviceKind {
   // selector: what follows the colon ("0", "uuid=...", "name=..."), or empty for the first.
   // Throws InvalidArgument listing what is there, or Unsupported with the reason.
   std::unique_ptr<hcq::Device> (*open)(const std::string& selector);
-  // May be the default. Else it is opened by name alone, and nobody is asked about it before that:
-  // listing starts its driver, which a process that forks may not want.
-  bool may_be_default = true;
 };
 
 std::span<const DeviceKind> device_kinds();

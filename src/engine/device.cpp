@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/nearest.h"
 #include "base/os.h"
+#include "devices/default_kinds.h"
 #include "engine/program/program_cache.h"
 #include "engine/profile/profile.h"
 #include "engine/program/compile_options.h"
@@ -79,7 +80,7 @@ std::string best_candidate() {
   std::string best, reasons;
   int best_rank = 0;
   for (const devices::DeviceKind& k : devices::device_kinds()) {
-    if (!k.may_be_default) continue;
+    if (!devices::may_be_default(k)) continue;
     for (const devices::Candidate& c : k.probe()) {
       if (!c.usable) reasons += fmt::format("\n  {}: {}", c.name, c.reason);
       if (!c.usable || c.rank <= best_rank) continue;

@@ -147,11 +147,13 @@ Prelude amdgpu_prelude() {
   p.add(kAmdgpuPrelude);
   add_arithmetic(p);
   add_atomics(p);
-  add_matrices(p, kAmdgpuPlaces, kAmdgpuProducts);
+  add_amdgpu_matrices(p);
   return p;
 }
 
 }  // namespace
+
+void add_amdgpu_matrices(Prelude& p) { add_matrices(p, kAmdgpuPlaces, kAmdgpuProducts); }
 
 const CDialect& c_amdgpu() {
   static const CDialect row{

@@ -96,6 +96,22 @@ uint32_t permuted_by(const std::array<uint32_t, 4>& selectors, uint32_t a, uint3
   return permuted(a, b, selectors[c & 3]);
 }
 
+// Compilers name any register as the source that no selector chooses a byte of.
+void permute_rows(Warp& w, const Instruction& i, uint32_t lanes) {
+  Lanes& d = w.value(i.d());
+  const Lanes &a = w.value(i.s(0)), &b = w.value(i.s(1)), &c = w.value(i.s(2));
+  const std::vector<uint32_t>& defined = w.frame->defined;
+  uint32_t known = defined[i.s(2)];
+  for_each_set(lanes, [&](uint32_t k) {
+    uint32_t takes = 0;  // bit 0: of a, bit 1: of b
+    for (uint32_t n = 0; n < 16; n += 4) takes |= c[k] >> n & 4 ? 2 : 1;
+    for (uint32_t s = 0; s < 2; ++s)
+      if (takes >> s & 1) known &= defined[i.s(s)] | ~(1u << k);
+    d[k] = permuted(uint32_t(a[k]), uint32_t(b[k]), uint32_t(c[k]));
+  });
+  w.define(i.d(), lanes, known);
+}
+
 Execute permutation(const Form& f) {
   using T = uint32_t;
 #define TUFF_MODE(name, s0, s1, s2, s3) \
@@ -108,7 +124,7 @@ Execute permutation(const Form& f) {
   TUFF_MODE("ecr", 0x0000, 0x1110, 0x2210, 0x3210)
   TUFF_MODE("rc16", 0x1010, 0x3232, 0x1010, 0x3232)
 #undef TUFF_MODE
-  return rows<T, T, T, T>([](T a, T b, T c) { return permuted(a, b, c); });
+  return permute_rows;
 }
 
 template <class A, class B>
@@ -226,6 +242,7 @@ void make_bits(const Form& f, Instruction& i) {
     i.execute = funnel(f);
   } else if (f.base == "prmt") {
     i.execute = permutation(f);
+    i.own_definedness = i.execute == permute_rows;
   } else if (f.base == "dp4a" || f.base == "dp2a") {
     i.execute = dot(f);
   } else {

@@ -7,6 +7,18 @@
 namespace tuff::emu::ptx {
 namespace {
 
+// Two values of so many bits, the same as floats: equal, zeros of either sign, or NaNs. Of 16 and of
+// 8 bits in the format whose infinity is the lower one.
+bool are_one_float(uint64_t a, uint64_t b, uint32_t bits) {
+  const uint64_t infinity = bits == 64   ? 0x7ff0'0000'0000'0000
+                            : bits == 32 ? 0x7f80'0000
+                            : bits == 16 ? 0x7c00
+                                         : 0x7c;
+  const uint64_t magnitude = ~uint64_t{0} >> (65 - bits);
+  const uint64_t first = a & magnitude, second = b & magnitude;
+  return a == b || (first == 0 && second == 0) || (first > infinity && second > infinity);
+}
+
 bool writes(AccessKind kind) { return kind == AccessKind::Store || kind == AccessKind::Atomic; }
 
 const char* verb(AccessKind kind) {
@@ -142,7 +154,8 @@ class Access32 {
                                       *other, where));
   }
 
-  // Whichever of two lanes of one store comes last: the value is the same.
+  // Whichever of two lanes of one store comes last: the value is the same. What lanes have reduced
+  // together may leave each its own NaN, or zero.
   bool is_same_store(uint32_t lane, uint32_t other) const {
     if (shape_.kind != AccessKind::Store || other / kWarpLanes != w_.number) return false;
     const uint32_t theirs = other % kWarpLanes;
@@ -150,11 +163,14 @@ class Access32 {
            stores_the_same(theirs, lane);
   }
 
+  // What is stored is the low bits of a register.
   bool stores_the_same(uint32_t a, uint32_t b) const {
     const Instruction& i = *machine_.current;
+    const uint32_t bits = 8 * shape_.bytes / i.sources;
+    const uint64_t mask = ~uint64_t{0} >> (64 - bits);
     for (uint32_t k = 0; k < i.sources; ++k) {
       const Lanes& value = w_.value(i.s(k));
-      if (value[a] != value[b]) return false;
+      if (!are_one_float(value[a] & mask, value[b] & mask, bits)) return false;
     }
     return true;
   }

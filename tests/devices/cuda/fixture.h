@@ -13,6 +13,7 @@
 #include "devices/cuda/api.h"
 #include "devices/cuda/cuda.h"
 #include "devices/cuda/fake/control.h"
+#include "devices/default_kinds.h"
 #include "render/c_dialect.h"
 #include "render/c_nvptx.h"
 

@@ -133,6 +133,12 @@ TEST_F(PtxFindings, RacesInSharedMemory) {
 TEST_F(PtxFindings, RacesOfStoresAndReads) {
   expect("race", "thread", kOwnShared + "mov.u64 %rd5, box; st.shared.u32 [%rd5], %r0;", {1, 32},
          kBox);
+  // NaNs or zeros of any kind by all, and bytes whose registers differ above them.
+  expect_clean("or.b32 %r5, %r0, 0x7f800000; or.b32 %r5, %r5, 0x00400000; mov.u64 %rd5, box; "
+               "st.shared.u32 [%rd5], %r5;",
+               {1, 32}, kBox);
+  expect_clean("shl.b32 %r5, %r0, 31; mov.u64 %rd5, box; st.shared.u32 [%rd5], %r5;", {1, 32}, kBox);
+  expect_clean("shl.b32 %r5, %r0, 8; mov.u64 %rd5, box; st.shared.u8 [%rd5], %r5;", {1, 32}, kBox);
   // One value by all: whichever comes last. By different warps it is a race all the same.
   expect_clean("mov.u64 %rd5, box; st.shared.u32 [%rd5], 7;", {1, 32}, kBox);
   expect("race", "thread", "mov.u64 %rd5, box; st.shared.u32 [%rd5], 7;", {1, 64}, kBox);
@@ -250,6 +256,10 @@ TEST_F(PtxFindings, UninitializedValues) {
   expect("uninitialized value", kWords,
          kOwnWord +
              "setp.lt.u32 %p1, %r0, 9; selp.u32 %r5, %r0, %r40, %p1; st.global.u32 [%rd11], %r5;");
+  expect_clean(kOwnWord + "prmt.b32 %r5, %r0, %r40, 0x0123; st.global.u32 [%rd11], %r5;");
+  expect_clean(kOwnWord + "prmt.b32 %r5, %r40, %r0, 0x7654; st.global.u32 [%rd11], %r5;");
+  expect("uninitialized value", kWords,
+         kOwnWord + "prmt.b32 %r5, %r0, %r40, 0x0124; st.global.u32 [%rd11], %r5;");
   // Copied, and used by nobody.
   expect_clean("mov.u32 %r5, %r40; mul.lo.u32 %r6, %r5, 3;");
 }

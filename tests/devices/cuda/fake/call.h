@@ -31,7 +31,7 @@ class Call {
       code = current_context->error;
     } else if (fails) {
       code = m.options.code;
-      if (needs == Needs::Context && code == CUDA_ERROR_ILLEGAL_ADDRESS)
+      if (current_context && code == CUDA_ERROR_ILLEGAL_ADDRESS)
         m.fault(current_context, code, "a fault that the test wants");
     }
   }
