@@ -57,6 +57,11 @@ class ThreadRaces {
   std::optional<uint32_t> race_of(const Shadow& seen, uint32_t thread,
                                   const ThreadAccess& access) const;
   void apply(Shadow& seen, uint32_t thread, const ThreadAccess& access) const;
+  // A load of what nobody has written since the barrier, by one that others have read too.
+  bool is_known_load(const Shadow& seen, const ThreadAccess& access) const {
+    return !access.writes && !access.strong && seen.write_epoch != epoch_ && !seen.strong_read &&
+           seen.read_epoch == epoch_ && seen.reader == kMany;
+  }
 
   std::unordered_map<uint64_t, std::unique_ptr<Page>> pages_;
   Page* last_ = nullptr;
