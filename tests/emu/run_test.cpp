@@ -470,7 +470,8 @@ TEST(RdnaRun, HalvesFlushDenormalsAsModeSays) {
   const auto flush = [](uint16_t half, bool keeps) {
     return keeps || half & 0x7C00 ? half : uint16_t(half & 0x8000);
   };
-  std::vector<uint8_t> a = random_values(kHalf, random), b = random_values(kHalf, random);
+  std::vector<uint8_t> a = random_values(kHalf, kItems, random),
+                       b = random_values(kHalf, kItems, random);
   make_some_tiny(a, kHalf, random);
   for (uint32_t keeps = 0; keeps < 4; ++keeps) {
     std::vector<uint8_t> out(size_t(kItems) * 2);

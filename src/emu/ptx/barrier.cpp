@@ -4,13 +4,15 @@
 #include <fmt/format.h>
 
 #include "emu/ptx/control.h"
+#include "emu/ptx/makers.h"
 
 namespace tuff::emu::ptx {
 namespace {
 
-bool only_arrives(const std::string& spelling) {
-  return spelling.find(".arrive") != std::string::npos;
-}
+// What the form of a barrier says, in Instruction::variant.
+constexpr uint8_t kArrives = 1;  // and does not wait
+constexpr uint8_t kAligned = 2;  // all lanes of a warp come by the same instruction
+constexpr uint8_t kAllHold = 4;  // .red.and, else .red.or
 
 // Threads of a warp that has come whole count as 32, others one by one.
 uint32_t arrived_threads(const Block& block, const BarrierState& barrier) {
@@ -47,7 +49,8 @@ void Control::arrive(Warp& w, const Instruction& i, uint32_t lanes) {
     barrier.by.resize(w.block->warps.size());
     barrier.wanted_threads = threads;
   }
-  if (barrier.by[w.number] && barrier.by[w.number] != &i)
+  const bool aligned = i.variant & kAligned;
+  if (aligned && barrier.by[w.number] && barrier.by[w.number] != &i)
     machine_.report(w, FindingKind::Barrier, first, 0,
                     fmt::format("other lanes of the warp came to the barrier in line {}",
                                 barrier.by[w.number]->line));
@@ -62,7 +65,7 @@ void Control::arrive(Warp& w, const Instruction& i, uint32_t lanes) {
   }
   Group& group = w.groups[current_];
   ++group.pc;
-  if (only_arrives(machine_.launch().module->spellings[i.spelling])) return;
+  if (i.variant & kArrives) return;
   group.state = Group::State::AtBarrier;
   group.barrier = number;
   group.at = &i;
@@ -100,14 +103,12 @@ void Control::check_arrivals(Block& block, const BarrierState& barrier) {
 
 void Control::release_group(Group& group, const BarrierState& barrier) {
   const Instruction& i = *group.at;
-  const std::string& spelling = machine_.launch().module->spellings[i.spelling];
   Frame& frame = *group.frame;
   if (i.destinations) {
     for_each_set(group.lanes, [&](uint32_t k) { frame.values[i.d()][k] = barrier.count; });
     frame.defined[i.d()] |= group.lanes;
   } else if (i.predicate_destinations[0] != kNone) {
-    const bool holds =
-        spelling.find(".and.") != std::string::npos ? barrier.all != 0 : barrier.any != 0;
+    const bool holds = i.variant & kAllHold ? barrier.all != 0 : barrier.any != 0;
     uint32_t& p = frame.predicates[i.predicate_destinations[0]];
     p = (p & ~group.lanes) | (holds ? group.lanes : 0);
     frame.predicates_defined[i.predicate_destinations[0]] |= group.lanes;
@@ -135,6 +136,14 @@ void Control::release(Block& block, uint32_t number) {
   if (block.global_races) block.global_races->pass_barrier();
   if (GlobalRaces* races = machine_.global_races(); races && block.unfinished_since == 0)
     races->advance(block.number);
+}
+
+// "bar.sync" is "barrier.sync.aligned".
+void make_barrier(const Form& f, Instruction& i) {
+  const bool aligned = f.base == "bar" || f.has("aligned");
+  i.variant = uint8_t((f.has("arrive") ? kArrives : 0) | (aligned ? kAligned : 0) |
+                      (f.has("and") ? kAllHold : 0));
+  make_nothing(f, i);
 }
 
 }  // namespace tuff::emu::ptx

@@ -70,6 +70,11 @@ void hand_over(const Frame& from, const std::vector<Passed>& given, Frame& to,
   }
 }
 
+uint64_t bytes_of_frame(const Function& f) {
+  return f.register_bits.size() * (sizeof(Lanes) + 4) + f.predicates * 8ull +
+         2ull * f.parameter_bytes * kWarpLanes + sizeof(Frame);
+}
+
 }  // namespace
 
 uint64_t Control::constant_value(const Warp& w, const Frame& frame, const Constant& c,
@@ -80,7 +85,7 @@ uint64_t Control::constant_value(const Warp& w, const Frame& frame, const Consta
   const auto& size = launch.block;
   switch (c.source) {
     case Value: return c.value;
-    case Shared: return machine_.shared_layout().offsets[c.value];
+    case Shared: return machine_.shared_layout().offsets[uint32_t(c.value)] + (c.value >> 32);
     case Local: return frame.local_base + c.value;
     case ThreadId:
       return c.value == 0   ? thread % size[0]
@@ -133,6 +138,7 @@ Frame* Control::new_frame(Warp& w, const Function& f, Frame* parent, uint32_t la
   frame.predicates_defined.resize(f.predicates);
   frame.parameters.resize(size_t(f.parameter_bytes) * kWarpLanes);
   frame.parameters_written.resize(frame.parameters.size());
+  w.frame_bytes += bytes_of_frame(f);
   set_constants(w, frame);
   return &frame;
 }
@@ -141,17 +147,18 @@ Frame* Control::new_frame(Warp& w, const Function& f, Frame* parent, uint32_t la
 void Control::leave(Warp& w, Frame* frame, uint32_t lanes) {
   frame->lanes &= ~lanes;
   if (frame->lanes) return;
+  w.frame_bytes -= bytes_of_frame(*frame->function);
   std::erase_if(w.frames, [&](const auto& own) { return own.get() == frame; });
 }
 
 void Control::call(Warp& w, const Instruction& i, uint32_t lanes) {
-  constexpr uint32_t kDeepest = 1000;
+  constexpr uint64_t kMostFrameBytes = 64 << 20;  // of the host
   const CallSite& site = w.frame->function->calls[i.target];
   const Function& f = machine_.launch().module->functions[site.callee];
   split_off_rest(w, lanes);
   Group& group = w.groups[current_];
   Frame* frame = new_frame(w, f, w.frame, lanes);
-  if (frame->local_base + f.local_bytes > w.local_bytes || frame->depth > kDeepest) {
+  if (frame->local_base + f.local_bytes > w.local_bytes || w.frame_bytes > kMostFrameBytes) {
     machine_.report(w, FindingKind::OutOfBounds, uint32_t(std::countr_zero(lanes)), 0,
                     fmt::format("the stack of a thread has {} bytes, {} calls deep", w.local_bytes,
                                 frame->depth));

@@ -8,17 +8,18 @@ namespace tuff::emu::ptx {
 namespace {
 
 constexpr uint64_t kUsualBudget = 1'000'000'000;
-// Of all compute capabilities: CUDA C++ Programming Guide, 16.2 (threads; grid), and what sm_90
-// gives a block at most.
-constexpr uint32_t kMostThreads = 1024, kMostShared = 227 << 10;
+// CUDA C++ Programming Guide, 16.2, of all compute capabilities.
+constexpr uint32_t kMostThreads = 1024;
 
 void check_block(const emu_api::PtxLaunchRequest& r, const emu_api::PtxKernelInfo& kernel) {
   uint64_t threads = 1, blocks = 1;
   for (size_t k = 0; k < 3; ++k) {
     if (r.grid[k] == 0 || r.block[k] == 0)
       fail<InvalidArgument>("kernel '{}': a grid or block of no threads", r.kernel);
+    if (r.block[k] > kMostThreads || (blocks *= r.grid[k]) > UINT32_MAX)
+      fail<InvalidArgument>("kernel '{}': blocks of {} threads, a grid of {}", r.kernel,
+                            fmt::join(r.block, " x "), fmt::join(r.grid, " x "));
     threads *= r.block[k];
-    blocks *= r.grid[k];
     const uint32_t wanted = kernel.required_block[k];
     if (wanted && wanted != r.block[k])
       fail<InvalidArgument>("kernel '{}' wants blocks of {}, not {}", r.kernel,
@@ -29,7 +30,6 @@ void check_block(const emu_api::PtxLaunchRequest& r, const emu_api::PtxKernelInf
   if (threads > most)
     fail<InvalidArgument>("kernel '{}': blocks of {} threads, it takes {}", r.kernel, threads,
                           most);
-  if (blocks > UINT32_MAX) fail<InvalidArgument>("kernel '{}': {} blocks", r.kernel, blocks);
 }
 
 void map_memory(RangeMemory& memory, const emu_api::PtxLaunchRequest& r, const Module& module) {
@@ -53,9 +53,9 @@ Launch launch_of(const emu_api::PtxLaunchRequest& r, const Module& module) {
   if (r.parameters.size() < kernel.parameter_bytes)
     fail<InvalidArgument>("kernel '{}' takes {} bytes of parameters, {} are given", r.kernel,
                           kernel.parameter_bytes, r.parameters.size());
-  if (kernel.shared_bytes + uint64_t(r.dynamic_shared_bytes) > kMostShared)
+  if (kernel.shared_bytes + uint64_t(r.dynamic_shared_bytes) > kMostSharedBytes)
     fail<InvalidArgument>("kernel '{}': {} bytes of shared memory, {} are the most", r.kernel,
-                          kernel.shared_bytes + uint64_t(r.dynamic_shared_bytes), kMostShared);
+                          kernel.shared_bytes + uint64_t(r.dynamic_shared_bytes), kMostSharedBytes);
   out.grid = r.grid;
   out.block = r.block;
   out.dynamic_shared_bytes = r.dynamic_shared_bytes;
@@ -72,13 +72,17 @@ Launch launch_of(const emu_api::PtxLaunchRequest& r, const Module& module) {
 
 std::unique_ptr<emu_api::PtxModule> load(const std::string& text) { return parse(text); }
 
-emu_api::PtxLaunchResult launch(const emu_api::PtxLaunchRequest& r) {
+Outcome execute(const emu_api::PtxLaunchRequest& r) {
   const auto* module = dynamic_cast<const Module*>(r.module);
   if (!module) fail<InvalidArgument>("a launch without a module of this library");
   const Launch launch = launch_of(r, *module);
   RangeMemory memory;
   map_memory(memory, r, *module);
-  Outcome outcome = run(launch, memory);
+  return run(launch, memory);
+}
+
+emu_api::PtxLaunchResult launch(const emu_api::PtxLaunchRequest& r) {
+  Outcome outcome = execute(r);
   emu_api::PtxLaunchResult out{outcome.finished, {}, outcome.instructions, {}};
   for (const Finding& f : outcome.findings)
     out.findings.push_back({name(f.kind), 0, 0, f.address, to_text(f)});

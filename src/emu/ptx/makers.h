@@ -28,6 +28,7 @@ void make_store(const Form& form, Instruction& i);               // memory_ops.c
 void make_async_copy(const Form& form, Instruction& i);          // memory_ops.cpp
 void make_atomic(const Form& form, Instruction& i);              // atomics.cpp
 void make_fence(const Form& form, Instruction& i);               // atomics.cpp
+void make_barrier(const Form& form, Instruction& i);             // barrier.cpp
 void make_shuffle(const Form& form, Instruction& i);             // warp_ops.cpp
 void make_vote(const Form& form, Instruction& i);                // warp_ops.cpp
 void make_match(const Form& form, Instruction& i);               // warp_ops.cpp

@@ -1,6 +1,7 @@
 #include "emu/ptx/memory_access.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -50,6 +51,16 @@ Place place_of(Warp& w, const MemoryForm& m, Space space, uint32_t lane) {
   }
   const uint64_t bytes = w.frame->function->parameter_bytes, begin = lane * bytes;
   return {w.frame->parameters.data() + begin, w.frame->parameters_written.data() + begin, bytes};
+}
+
+// Bytes that are 0 or 1.
+bool all_set(const uint8_t* bytes, uint32_t count) {
+  if (count == 4) {
+    uint32_t word;
+    std::memcpy(&word, bytes, sizeof word);
+    return word == 0x01010101;
+  }
+  return std::find(bytes, bytes + count, 0) == bytes + count;
 }
 
 const char* name_of(Space space) {
@@ -107,8 +118,25 @@ class Access32 {
       return;
     }
     const uint64_t window = m_.space == Space::Generic ? window_of(space) : 0;
+    if (space == Space::Shared) return into_shared(lanes, window);
     for_each_set(lanes, [&](uint32_t k) { into_place(space, k, at_[k] - window); });
-    if (space == Space::Shared && w_.block->shared_races) note_shared(lanes, window);
+  }
+
+  // As into_place(), for the space that most is asked of.
+  void into_shared(uint32_t lanes, uint64_t window) {
+    Block& b = *w_.block;
+    const uint64_t size = b.shared.size();
+    const bool reads = shape_.kind != AccessKind::Store, stores = writes(shape_.kind);
+    for_each_set(lanes, [&](uint32_t k) {
+      const uint64_t at = at_[k] - window;
+      if (at > size || size - at < shape_.bytes) return into_place(Space::Shared, k, at);
+      uint8_t* const written = b.shared_written.data() + at;
+      if (reads && !all_set(written, shape_.bytes)) out_.undefined |= 1u << k;
+      if (stores) std::memset(written, 1, shape_.bytes);
+      out_.at[k] = b.shared.data() + at;
+      out_.lanes |= 1u << k;
+    });
+    if (b.shared_races) note_shared(lanes, window);
   }
 
   void into_place(Space space, uint32_t lane, uint64_t at) {
@@ -125,12 +153,8 @@ class Access32 {
     out_.lanes |= 1u << lane;
     if (!place.written) return;
     if (shape_.kind != AccessKind::Store) {
-      const uint8_t* first = place.written + at;
-      if (std::find(first, first + shape_.bytes, 0) != first + shape_.bytes)
-        out_.undefined |= 1u << lane;
+      if (!all_set(place.written + at, shape_.bytes)) out_.undefined |= 1u << lane;
     }
-    if (space == Space::Shared && writes(shape_.kind))
-      std::fill_n(place.written + at, shape_.bytes, uint8_t(1));
   }
 
   ThreadAccess thread_access(uint64_t address) const {
@@ -139,7 +163,9 @@ class Access32 {
 
   void note_thread(ThreadRaces& races, uint32_t lane, uint64_t address, const char* where) {
     const uint32_t me = w_.thread(lane);
-    const auto other = races.touch(me, thread_access(address));
+    const ThreadAccess access = thread_access(address);
+    if (races.is_quiet(access)) return;
+    const auto other = races.touch(me, access);
     if (shape_.strong) {
       const bool loads = shape_.kind == AccessKind::Load;
       races.synchronize(me, address, loads || shape_.acquires, !loads);

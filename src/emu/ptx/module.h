@@ -83,7 +83,7 @@ struct Instruction {
 struct Constant {
   enum class Source : uint8_t {
     Value,
-    Shared,  // the address of shared variable `value`
+    Shared,  // the address of shared variable `value`, and above 32 bits an offset to it
     Local,   // of a variable at this offset of the frame
     ThreadId,
     BlockSize,

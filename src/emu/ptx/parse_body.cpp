@@ -9,7 +9,7 @@ namespace tuff::emu::ptx {
 namespace {
 
 constexpr uint64_t kMostRegisters = 1 << 18, kMostLocalBytes = 512 << 10,
-                   kMostSharedBytes = 1 << 20;
+                   kMostVariableBytes = 1 << 20;
 constexpr uint64_t kMostFrameBytes = 1 << 16;
 
 }  // namespace
@@ -153,8 +153,8 @@ void BodyParser::read_variable(std::string_view space) {
       function_.local_bytes = uint32_t(at + d.bytes());
       declare(d.name, {Symbol::Kind::Variable, 0, Constant::Source::Local, at});
     } else {
-      if (d.bytes() > kMostSharedBytes)
-        cursor_.wrong(fmt::format("more than {} bytes of shared memory", kMostSharedBytes));
+      if (d.bytes() > kMostVariableBytes)
+        cursor_.wrong(fmt::format("more than {} bytes of shared memory", kMostVariableBytes));
       const auto index = uint32_t(module_.shared.size());
       module_.shared.push_back({std::string(d.name), d.bytes(), d.alignment, false});
       declare(d.name, {Symbol::Kind::Variable, 0, Constant::Source::Shared, index});

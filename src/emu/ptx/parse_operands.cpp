@@ -279,10 +279,9 @@ uint32_t BodyParser::address_of_name(const Operand& o, MemoryForm* memory) {
   const uint64_t offset = memory ? 0 : uint64_t(o.offset);
   switch (symbol->kind) {
     case Symbol::Kind::Variable: {
-      const bool shared = symbol->source == Source::Shared;
-      if (shared) function_.shared.push_back(uint32_t(symbol->value));
-      if (shared && offset) fail<CompileError>("an offset to a shared variable is not known here");
-      return constant(symbol->source, symbol->value + offset);
+      if (symbol->source != Source::Shared) return constant(symbol->source, symbol->value + offset);
+      function_.shared.push_back(uint32_t(symbol->value));
+      return constant(symbol->source, symbol->value | offset << 32);
     }
     case Symbol::Kind::Parameter: return constant(Source::Value, symbol->value + offset);
     case Symbol::Kind::FrameParameter:

@@ -78,8 +78,10 @@ std::optional<uint32_t> ThreadRaces::touch(uint32_t thread, const ThreadAccess& 
     if (!words && !page.by_bytes) refine_to_bytes(page, kPageBytes);
     const uint64_t place = at % kPageBytes;
     Shadow& seen = page.shadows[page.by_bytes ? place : place / 4];
-    if (!found) found = race_of(seen, thread, access);
-    apply(seen, thread, access);
+    if (!is_known_load(seen, access)) {
+      if (!found) found = race_of(seen, thread, access);
+      apply(seen, thread, access);
+    }
     at += page.by_bytes ? 1 : 4;
   }
   return found;

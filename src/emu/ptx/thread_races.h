@@ -25,6 +25,13 @@ class ThreadRaces {
  public:
   explicit ThreadRaces(uint32_t threads) : clocks_(threads, 1), warps_((threads + 31) / 32) {}
 
+  // That the access tells nothing new and races with nobody: most loads of what many read.
+  bool is_quiet(const ThreadAccess& access) const {
+    if (access.address / kPageBytes != last_number_ || access.bytes != 4 || access.address & 3 ||
+        last_->by_bytes)
+      return false;
+    return is_known_load(last_->shadows[access.address % kPageBytes / 4], access);
+  }
   // The thread that it races with, or nothing.
   std::optional<uint32_t> touch(uint32_t thread, const ThreadAccess& access);
   // A strong access at the address: what other threads have published there becomes known, where it
@@ -57,6 +64,11 @@ class ThreadRaces {
   std::optional<uint32_t> race_of(const Shadow& seen, uint32_t thread,
                                   const ThreadAccess& access) const;
   void apply(Shadow& seen, uint32_t thread, const ThreadAccess& access) const;
+  // A load of what nobody has written since the barrier, by one that others have read too.
+  bool is_known_load(const Shadow& seen, const ThreadAccess& access) const {
+    return !access.writes && !access.strong && seen.write_epoch != epoch_ && !seen.strong_read &&
+           seen.read_epoch == epoch_ && seen.reader == kMany;
+  }
 
   std::unordered_map<uint64_t, std::unique_ptr<Page>> pages_;
   Page* last_ = nullptr;

@@ -81,6 +81,7 @@ struct Warp {
   uint32_t present = 0, ended = 0;  // lanes
   std::vector<Group> groups;
   std::vector<std::unique_ptr<Frame>> frames;
+  uint64_t frame_bytes = 0;  // of all of them
   Frame* frame = nullptr;                     // of the group that executes
   uint32_t carry = 0;                         // CC.CF of each lane (9.7.2)
   std::vector<uint8_t> local, local_written;  // lane by lane

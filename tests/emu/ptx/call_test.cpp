@@ -282,7 +282,8 @@ TEST(PtxControl, BarriersOrderSharedMemory) {
     std::vector<U32> out(256);
     Scene scene(
         kernel_of(std::string(R"(
-  mov.u64 %rd5, fixed;
+  mov.u64 %rd5, fixed+64;
+  sub.u64 %rd5, %rd5, 64;
   mov.u64 %rd6, rest;
   mul.wide.u32 %rd7, %r2, 4;
   add.u64 %rd8, %rd5, %rd7;

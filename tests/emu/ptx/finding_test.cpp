@@ -228,6 +228,15 @@ END:)";
 FIRST:
   bar.sync 0;
 END:)");
+  // Without .aligned they may.
+  expect_clean(R"(
+  setp.lt.u32 %p1, %r0, 7;
+  @%p1 bra FIRST;
+  barrier.sync 0;
+  bra END;
+FIRST:
+  barrier.sync 0;
+END:)");
   expect_clean("bar.sync 0; bar.sync 1;", {1, 64});
   expect("undefined behavior", "there are 16", "bar.sync 16;");
   expect("undefined behavior", "multiples of 32", "bar.sync 0, 40;", {1, 64});
