@@ -1,4 +1,5 @@
-// `tuff emu`: machine code of AMD's gfx1100, executed on the host under the emulator's checks.
+// `tuff emu`: machine code of AMD's gfx1100 and NVIDIA's PTX, executed on the host under the
+// emulator's checks.
 #include <memory>
 
 #include "cli/command.h"
@@ -18,14 +19,16 @@ int run_kernel(const emu_api::RunRequest& request) {
 constexpr const char* kExample =
     R"(Examples:
   tuff emu run kernel.co --kernel scale --args scale.json
+  tuff emu run kernel.ptx --kernel scale --args scale.json
 FILE of --args, for a kernel (float* out, float* in, float scale):
-  {"groups": [4], "group_size": [64],
+  {"groups": [4], "group_size": [64],          (of PTX: blocks, and threads of a block)
    "args": [{"buffer": {"dtype": "f32", "count": 256}},
             {"buffer": {"dtype": "f32", "values": [1, 2, 3], "count": 256, "fill": 0.5}},
             {"f32": 2.0}]}
 Contents may also come from a "file" of raw bytes; "size" counts bytes. "offset" beside an argument
 says where it lies in the block, for objects without metadata. Also: "dynamic_lds" (bytes), "seed"
-(of the order of waves), "budget" (instructions).)";
+(of the order of waves), "budget" (instructions). PTX is simulated by its specification: it was
+never held against an NVIDIA GPU.)";
 
 }  // namespace
 
@@ -34,16 +37,17 @@ void add_emu_command(CLI::App& app, Action& chosen) {
   emu->require_subcommand(1);
   emu->footer(
       "Examples:\n"
-      "  tuff emu run kernel.co --kernel scale --args scale.json");
+      "  tuff emu run kernel.co --kernel scale --args scale.json\n"
+      "  tuff emu run kernel.ptx --kernel scale --args scale.json");
   CLI::App* c = emu->add_subcommand(
       "run",
-      "Executes a kernel of a gfx1100 code object (of clang, hipcc, ...) and reports accesses out "
-      "of bounds, races, missing waits, values that nobody wrote and hangs; exit code 1 if there "
-      "are any");
+      "Executes a kernel of a gfx1100 code object (of clang, hipcc, ...) or of PTX (of clang, nvcc, "
+      "...) and reports accesses out of bounds, races, missing waits and barriers, values that "
+      "nobody wrote and hangs; exit code 1 if there are any");
   auto o = std::make_shared<emu_api::RunRequest>();
-  c->add_option("object", o->object, "An ELF file of AMDGPU code, linked or not")
+  c->add_option("object", o->object, "An ELF file of AMDGPU code, linked or not; or a text of PTX")
       ->required()
-      ->type_name("CODE_OBJECT");
+      ->type_name("CODE_OBJECT|PTX");
   c->add_option("--kernel", o->kernel, "Its name in the file")->required()->type_name("NAME");
   c->add_option("--args", o->args, "Sizes and arguments as JSON, see below")
       ->required()

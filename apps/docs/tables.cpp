@@ -49,6 +49,8 @@ constexpr KindProse kKinds[] = {
     {"CPU", "C through clang, a command ring and worker threads", "needs none"},
     {"AMD", "Linux's `/dev/kfd`: rings of packets and machine code, without a driver library",
      "`AMD_IFACE=MOCK`: emulated gfx1100 that check kernels and command streams"},
+    {"CUDA", "NVIDIA's driver library, libcuda: streams and graphs, PTX that clang makes",
+     "a library in its place (`TUFF_CUDA_LIBRARY`), of tests alone, that interprets PTX"},
     {"CL", "any OpenCL driver, 1.2 or newer, by shared virtual memory where there is some",
      "PoCL, Oclgrind"},
     {"DISK", "files: ranges of them are memory, copies are reads and writes, by io_uring or threads",

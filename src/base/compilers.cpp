@@ -18,7 +18,7 @@ namespace tuff {
 namespace {
 
 constexpr size_t kMessageLines = 8;
-constexpr int kAmdgpuClang = 19;  // the first that knows all generations
+constexpr int kGpuClang = 19;  // the first that knows all generations
 
 std::string first_lines(const std::string& text, size_t lines) {
   size_t at = 0;
@@ -102,6 +102,52 @@ std::vector<std::string> amdgpu_command_line(const std::string& compiler,
           "-"};
 }
 
+// PTX that the oldest supported driver takes (525 and later: 8.0, PTX ISA's release history). What
+// has features of one architecture alone (sm_90a) begins with PTX 8.0; what clang 19 does not know
+// runs code of an earlier architecture, which the driver compiles for it.
+struct NvptxTarget {
+  const char* processor;
+  const char* march;
+  const char* ptx;
+};
+constexpr NvptxTarget kNvptxTargets[] = {
+    {"sm_75", "sm_75", "+ptx78"},   {"sm_80", "sm_80", "+ptx78"}, {"sm_86", "sm_86", "+ptx78"},
+    {"sm_89", "sm_89", "+ptx78"},   {"sm_90a", "sm_90a", "+ptx80"},
+    {"sm_100", "sm_90", "+ptx78"}, {"sm_120", "sm_90", "+ptx78"},
+};
+
+std::vector<std::string> nvptx_command_line(const std::string& compiler,
+                                            const std::string& processor) {
+  for (const NvptxTarget& t : kNvptxTargets) {
+    if (processor != t.processor) continue;
+    return {compiler,
+            "-x",
+            "cl",
+            "-cl-std=CL2.0",
+            "-cl-no-stdinc",
+            "-Xclang",
+            "-cl-ext=+cl_khr_fp16,+cl_khr_fp64",
+            "-S",
+            "--target=nvptx64-nvidia-cuda",
+            std::string("-march=") + t.march,
+            "-Xclang",
+            "-target-feature",
+            "-Xclang",
+            t.ptx,
+            "-nogpulib",
+            "-O3",
+            "-ffp-contract=off",
+            "-cl-fp32-correctly-rounded-divide-sqrt",
+            "-fwrapv",
+            "-fno-strict-aliasing",
+            "-fno-ident",
+            "-o",
+            "-",
+            "-"};
+  }
+  fail<InvalidArgument>("there is no PTX for a processor '{}'", processor);
+}
+
 constexpr uint64_t kInterruptPollNs = 50'000'000;
 
 constexpr int kKilled = 128;  // as an exit code, with the signal added
@@ -113,7 +159,10 @@ const os::ProcessResult& wait(os::Process& process) {
   return process.wait();
 }
 
-std::vector<uint8_t> finish(os::Process& process, const std::string& compiler) {
+constexpr std::string_view kElf = "\x7f" "ELF", kPtx = "//";
+
+std::vector<uint8_t> finish(os::Process& process, const std::string& compiler,
+                            std::string_view begins) {
   const os::ProcessResult& r = wait(process);
   if (r.exit_code > kKilled)
     fail<CompileError>("the compiler {} crashed (signal {}):\n{}", compiler,
@@ -121,10 +170,10 @@ std::vector<uint8_t> finish(os::Process& process, const std::string& compiler) {
   if (r.exit_code != 0)
     fail<CompileError>("the compiler {} ended with status {}:\n{}", compiler, r.exit_code,
                        first_lines(r.err, kMessageLines));
-  if (!r.out.starts_with("\x7f" "ELF"))
-    fail<CompileError>("the compiler {} wrote no object file: it has to take the options of the one that it "
+  if (!r.out.starts_with(begins))
+    fail<CompileError>("the compiler {} wrote no {}: it has to take the options of the one that it "
                        "stands for",
-                       compiler);
+                       compiler, begins == kElf ? "object file" : "PTX");
   return {r.out.begin(), r.out.end()};
 }
 
@@ -200,6 +249,8 @@ void keep_identity(const std::string& identity, const char* name) {
 constexpr const char* kNoC = "no C compiler: install clang, or name one with TUFF_CC";
 constexpr const char* kRemedy =
     "install clang-19, or name clang 19 or later, with its AMDGPU target, with TUFF_CLANG";
+constexpr const char* kNvptxRemedy =
+    "install clang-19, or name clang 19 or later, with its NVPTX target, with TUFF_CLANG";
 constexpr const char* kNotInCache = " (this kernel is not in the disk cache)";
 
 // "Debian clang version 19.1.7 (3)" -> 19; 0 if it is no such text.
@@ -215,6 +266,7 @@ struct Unit {
   std::vector<std::string> argv;
   std::string input;
   bool loaded_once = false;  // by a fork server, where there is one
+  std::string_view begins = kElf;  // what it writes
 };
 
 constexpr const char* kForkServerLibrary = "libtuff_fork_server.so";
@@ -242,9 +294,10 @@ std::optional<os::Process> run_of_server(const Unit& unit) {
 
 // A compiler that was forked is asked again by itself before its end counts as a crash.
 std::vector<uint8_t> object_of(os::Process process, const Unit& unit) {
-  if (!unit.loaded_once || wait(process).exit_code <= kKilled) return finish(process, unit.argv[0]);
+  if (!unit.loaded_once || wait(process).exit_code <= kKilled)
+    return finish(process, unit.argv[0], unit.begins);
   os::Process again(unit.argv, unit.input);
-  return finish(again, unit.argv[0]);
+  return finish(again, unit.argv[0], unit.begins);
 }
 
 std::vector<std::vector<uint8_t>> compile_units(const std::vector<Unit>& units) {
@@ -264,10 +317,10 @@ std::vector<std::vector<uint8_t>> compile_units(const std::vector<Unit>& units) 
   return objects;
 }
 
-std::vector<Unit> units_of(std::span<const std::string> texts,
-                           const std::vector<std::string>& argv) {
+std::vector<Unit> units_of(std::span<const std::string> texts, const std::vector<std::string>& argv,
+                           std::string_view begins = kElf) {
   std::vector<Unit> units;
-  for (const std::string& text : texts) units.push_back({argv, text, true});
+  for (const std::string& text : texts) units.push_back({argv, text, true, begins});
   return units;
 }
 
@@ -354,14 +407,22 @@ std::vector<std::vector<uint8_t>> compile_c(std::span<const std::string> transla
   return objects;
 }
 
-std::string why_no_amdgpu_compiler() {
+namespace {
+
+// `gpus`: "AMD", "NVIDIA".
+std::string why_no_gpu_compiler(const char* gpus, const char* remedy) {
   const std::optional<std::string> compiler = find_amdgpu_compiler();
   const std::string version = amdgpu_compiler_identity();
-  if (clang_major(version) >= kAmdgpuClang) return {};
+  if (clang_major(version) >= kGpuClang) return {};
   if (!compiler)
-    return why_none(Env::TUFF_CLANG, fmt::format("no compiler for AMD GPUs: {}", kRemedy));
-  return fmt::format("{} ({}) is no compiler for AMD GPUs: {}", *compiler, version, kRemedy);
+    return why_none(Env::TUFF_CLANG, fmt::format("no compiler for {} GPUs: {}", gpus, remedy));
+  return fmt::format("{} ({}) is no compiler for {} GPUs: {}", *compiler, version, gpus, remedy);
 }
+
+}  // namespace
+
+std::string why_no_amdgpu_compiler() { return why_no_gpu_compiler("AMD", kRemedy); }
+std::string why_no_nvptx_compiler() { return why_no_gpu_compiler("NVIDIA", kNvptxRemedy); }
 
 std::vector<std::vector<uint8_t>> compile_amdgpu(std::span<const std::string> translation_units,
                                                  const std::string& processor) {
@@ -372,6 +433,22 @@ std::vector<std::vector<uint8_t>> compile_amdgpu(std::span<const std::string> tr
       units_of(translation_units, amdgpu_command_line(*compiler, processor)));
   keep_identity(version_of(compiler), kLastAmdgpu);
   return objects;
+}
+
+std::vector<std::vector<uint8_t>> compile_nvptx(std::span<const std::string> translation_units,
+                                                const std::string& processor) {
+  if (const std::string why = why_no_nvptx_compiler(); !why.empty()) fail<Unsupported>("{}", why);
+  const std::optional<std::string> compiler = find_amdgpu_compiler();
+  if (!compiler) fail<Unsupported>("no compiler for NVIDIA GPUs: {}{}", kNvptxRemedy, kNotInCache);
+  auto texts = compile_units(
+      units_of(translation_units, nvptx_command_line(*compiler, processor), kPtx));
+  keep_identity(version_of(compiler), kLastAmdgpu);
+  return texts;
+}
+
+std::optional<std::string> find_ptxas() {
+  constexpr const char* kNames[] = {"ptxas"};
+  return named_or_first(Env::TUFF_PTXAS, kNames);
 }
 
 std::optional<std::string> find_aco_compiler() {

@@ -1,6 +1,6 @@
 // The compilers as programs: finds them (TUFF_CC, TUFF_CLANG, TUFF_ACO), names their versions,
-// turns C sources and SPIR-V into object files. Called by the renderers and by the devices' probes.
-// Knows nothing of kernels or of how objects are loaded.
+// turns C sources and SPIR-V into object files, or into PTX. Called by the renderers and by the
+// devices' probes. Knows nothing of kernels or of how objects are loaded.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,15 @@ std::string why_no_amdgpu_compiler();  // as why_no_c_compiler()
 // As compile_c, of OpenCL C, for a processor as LLVM names it ("gfx1100"): relocatable objects.
 std::vector<std::vector<uint8_t>> compile_amdgpu(std::span<const std::string> translation_units,
                                                  const std::string& processor);
+
+// PTX for NVIDIA's GPUs, by the same compiler and of OpenCL C too: the text of each unit. Processors
+// as LLVM names them ("sm_86"); those that clang 19 does not know yet get PTX of one before them,
+// which they run as well.
+std::string why_no_nvptx_compiler();
+std::vector<std::vector<uint8_t>> compile_nvptx(std::span<const std::string> translation_units,
+                                                const std::string& processor);
+// NVIDIA's assembler of PTX, for tests: TUFF_PTXAS, else ptxas on PATH.
+std::optional<std::string> find_ptxas();
 
 // Mesa's compiler for AMD GPUs, ACO, through its Vulkan driver: the program tuff_aco. TUFF_ACO,
 // else beside the program or module that runs, or where it was installed.

@@ -310,6 +310,54 @@ Target aco(const AmdGpu& chip) {
   return t;
 }
 
+// NVIDIA's GPUs by architecture. Multiprocessors and L2 cache are those of the largest product with
+// it (its architecture's whitepaper); a device that is there fills in its own. L1: the unified data
+// cache of a multiprocessor (CUDA C++ Programming Guide, "Compute Capabilities").
+struct NvidiaGpu {
+  const char* name;
+  uint32_t cores, l1_kib, l2_mib;
+};
+constexpr NvidiaGpu kNvidiaGpus[] = {
+    {"sm_75", 72, 96, 6},    {"sm_80", 108, 192, 40},   {"sm_86", 84, 128, 6},
+    {"sm_89", 142, 128, 96}, {"sm_90a", 132, 256, 50}, {"sm_100", 148, 256, 126},
+    {"sm_120", 188, 128, 128},
+};
+constexpr const char* kNvidiaGpuPrefix = "nvptx-";
+
+// mma.sync since Ampere (PTX ISA, "mma": target notes).
+std::vector<MatrixShape> nvptx_matrices() {
+  return {{16, 8, 16, DType::F16, DType::F16, DType::F32},
+          {16, 8, 16, DType::BF16, DType::BF16, DType::F32},
+          {16, 8, 32, DType::I8, DType::I8, DType::I32},
+          {16, 8, 32, DType::U8, DType::U8, DType::I32}};
+}
+
+// Limits that all of them have: CUDA C++ Programming Guide, "Technical Specifications per Compute
+// Capability". Workgroup memory is the 48 KiB that a kernel declares; what is beyond has to be
+// asked for at launch. Of 65,536 registers and 255 for one thread 128 leave room for 512 threads.
+Target nvptx(const NvidiaGpu& chip) {
+  Target t = gpu("CUDA", "nvptx", chip.name, std::string(kNvidiaGpuPrefix) + chip.name);
+  t.most_registers = 255;
+  t.cores = chip.cores;
+  t.subgroup_size = 32;
+  t.max_groups = {INT32_MAX, 65535, 65535};
+  t.max_local = {1024, 1024, 64};
+  t.max_invocations = 1024;
+  t.shared_bytes = 48 << 10;
+  t.l1_bytes = uint64_t{chip.l1_kib} << 10;
+  t.l2_bytes = uint64_t{chip.l2_mib} << 20;
+  t.launch_cost_ns = 3000;
+  TargetFeatures& f = t.features;
+  f.i8 = f.i16 = f.i64 = f.f16 = f.f64 = f.f16_casts = f.u32_to_f32 = true;
+  f.storage8 = f.storage16 = f.device_address = true;
+  f.atomics = f.atomic_f32_add = true;
+  f.subgroup_shuffle = f.full_subgroups = true;
+  f.signed_zero_inf_nan = f.known_zero_products = true;
+  f.sqrt = true;
+  if (chip.name != std::string_view("sm_75")) t.matrix_shapes = nvptx_matrices();
+  return t;
+}
+
 template <class T>
 const T& json_of(const T& field) {
   return field;
@@ -372,6 +420,8 @@ std::vector<std::string> builtin_target_names() {
   for (const AmdGpu& chip : kAmdGpus) names.push_back(std::string(kAmdGpuPrefix) + chip.name);
   for (const AmdGpu& chip : kAmdGpus)
     if (chip.is_rdna3()) names.push_back(std::string(kAcoPrefix) + chip.name);
+  for (const NvidiaGpu& chip : kNvidiaGpus)
+    names.push_back(std::string(kNvidiaGpuPrefix) + chip.name);
   return names;
 }
 
@@ -384,6 +434,8 @@ Target builtin_target(const std::string& name) {
     if (name == std::string(kAmdGpuPrefix) + chip.name) return amdgpu(chip);
   for (const AmdGpu& chip : kAmdGpus)
     if (chip.is_rdna3() && name == std::string(kAcoPrefix) + chip.name) return aco(chip);
+  for (const NvidiaGpu& chip : kNvidiaGpus)
+    if (name == std::string(kNvidiaGpuPrefix) + chip.name) return nvptx(chip);
   fail<InvalidArgument>("'{}' is no built-in target; there are {}", name,
                         fmt::join(builtin_target_names(), ", "));
 }

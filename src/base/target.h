@@ -54,8 +54,8 @@ MatrixShape matrix_shape_from(const std::string& text);  // the other way; Inval
 
 struct Target {
   std::string device;    // kind: "CPU", "VULKAN", "NULL"
-  std::string renderer;  // row of the renderer registry: "c", "spirv", "amdgpu", "aco", "null"
-  std::string arch;      // "x86-64:znver4", "spirv1.5", "gfx1100"
+  std::string renderer;  // row of the renderer registry: "c", "spirv", "amdgpu", "nvptx", "aco" ...
+  std::string arch;      // "x86-64:znver4", "spirv1.5", "gfx1100", "sm_86"
   std::string identity;  // driver, version, UUID, CPU features: part of disk-cache keys
 
   uint32_t cores = 1;              // CPU threads, or compute units where known
@@ -123,7 +123,7 @@ Target target_from_json(const std::string& text);
 // A Target to compile for without hardware: "spirv-generic", "spirv-lavapipe", "c-x86-64",
 // "opencl-generic", and
 // "amdgpu-" or "aco-" with a processor's name for AMD's GPUs by direct submission, compiled by clang
-// or by Mesa; throws InvalidArgument.
+// or by Mesa, "nvptx-" with one ("sm_86") for NVIDIA's; throws InvalidArgument.
 Target builtin_target(const std::string& name);
 std::vector<std::string> builtin_target_names();
 

@@ -1,6 +1,6 @@
 // DriverList: what encoded lists of drivers' queues have in common: the queue that they belong to,
 // how often they may be submitted, and the last time that they were. Base of the lists of amd,
-// opencl and vulkan, checked by their queues. Knows no native encoding.
+// cuda, opencl and vulkan, checked by their queues. Knows no native encoding.
 #pragma once
 
 #include <typeinfo>

@@ -8,6 +8,8 @@
 #include "base/env.h"
 #include "devices/amd/amd.h"
 #include "devices/cpu/cpu.h"
+#include "devices/cuda/cuda.h"
+#include "devices/default_kinds.h"
 #include "devices/disk/disk.h"
 #include "devices/emulator.h"
 #include "devices/null/null.h"
@@ -77,6 +79,7 @@ constexpr DeviceKind kKinds[] = {
 #endif
     {"CPU", cpu_probe, cpu_open},
     {"AMD", probe_amd, open_amd},
+    {"CUDA", cuda_probe, cuda_open},
 #ifdef TUFF_HAS_OPENCL
     {"CL", opencl_probe, opencl_open},
 #endif
@@ -88,5 +91,7 @@ constexpr DeviceKind kKinds[] = {
 }  // namespace
 
 std::span<const DeviceKind> device_kinds() { return kKinds; }
+
+bool may_be_default(const DeviceKind& kind) { return kind.open != cuda_open; }
 
 }  // namespace tuff::devices

@@ -1,8 +1,8 @@
-// What libtuff_emulator.so offers: the machines of AMD_IFACE=MOCK, and kernels executed on their
-// own. The library is opened by devices/emulator.h alone, so that no program carries an emulator it
-// does not use. Both sides are built together: C++ types cross, and `build` tells a library of
-// another build. A namespace of its own, so that no symbol of the emulator is in a program
-// (tests/tools/symbols_test.py).
+// What libtuff_emulator.so offers: the machines of AMD_IFACE=MOCK, kernels executed on their own,
+// and modules of PTX. The library is opened by devices/emulator.h alone, so that no program carries
+// an emulator it does not use. Both sides are built together: C++ types cross, and `build` tells a
+// library of another build. A namespace of its own, so that no symbol of the emulator is in a
+// program (tests/tools/symbols_test.py).
 #pragma once
 
 #include <array>
@@ -112,6 +112,72 @@ struct LaunchResult {
   KernelProfile profile;
 };
 
+// ---- PTX: NVIDIA's virtual instruction set, interpreted. Who offers it as a device keeps memory,
+// streams and modules; a launch here runs to its end on the caller's thread.
+
+struct PtxKernelInfo {
+  struct Parameter {
+    uint32_t offset = 0, bytes = 0, alignment = 1;
+  };
+  std::string name;
+  std::vector<Parameter> parameters;
+  uint32_t parameter_bytes = 0;              // what PtxLaunchRequest::parameters has at least
+  uint32_t shared_bytes = 0;                 // static, of a block
+  uint32_t local_bytes = 0;                  // of a thread
+  uint32_t constant_bytes = 0;               // of the module
+  std::array<uint32_t, 3> required_block{};  // .reqntid; zeros: any
+  uint32_t most_threads = 0;                 // .maxntid, as a product; 0: not said
+};
+
+// A variable of the module in global or constant memory, at an address that the module chose.
+// Launches see what the host writes there between them.
+struct PtxVariable {
+  std::string name;
+  uint64_t address = 0, bytes = 0;
+  uint8_t* host = nullptr;  // its bytes, as long as the module is there
+  bool constant = false;
+};
+
+class PtxModule {
+ public:
+  virtual ~PtxModule() = default;
+  virtual const std::vector<PtxKernelInfo>& kernels() const = 0;
+  virtual const std::vector<PtxVariable>& variables() const = 0;
+  virtual std::string target() const = 0;   // "sm_86"
+  virtual std::string version() const = 0;  // "7.8"
+};
+
+struct PtxLaunchRequest {
+  PtxModule* module = nullptr;  // of this library; one launch at a time
+  std::string kernel;
+  std::array<uint32_t, 3> grid{1, 1, 1}, block{32, 1, 1};
+  uint32_t dynamic_shared_bytes = 0;
+  std::vector<uint8_t> parameters;  // values at the offsets of PtxKernelInfo
+  // Global memory: all that there is beside the module's variables. Addresses are the caller's, and
+  // may be those of his process; below 2^56, without overlaps.
+  struct Region {
+    uint64_t address = 0, bytes = 0;
+    uint8_t* host = nullptr;
+    bool writable = true;
+  };
+  std::vector<Region> memory;
+  uint64_t seed = 0;                // of the order of blocks and warps
+  uint64_t instruction_budget = 0;  // of all warps; 0: 1e9
+  // What is looked for beside accesses out of bounds, barriers and hangs.
+  bool races = true, uninitialized = true;
+  bool counts = false;  // fills PtxLaunchResult::counts
+};
+
+struct PtxLaunchResult {
+  bool finished = false;  // false after a fault, a trap or a hang
+  // Sentences with kernel, line of the text, instruction and thread. Kinds: "out of bounds",
+  // "misaligned access", "race", "barrier", "uninitialized value", "sync mask", "trap", "hang",
+  // "undefined behavior". The first four of a memory access have its address.
+  std::vector<MachineFinding> findings;
+  uint64_t instructions = 0;               // of warps
+  std::map<std::string, uint64_t> counts;  // of instructions by spelling
+};
+
 struct Api {
   const char* build;  // kApiBuild
   // The machine that TUFF_MOCK's text describes. InvalidArgument naming what is known, of its
@@ -121,9 +187,14 @@ struct Api {
   // Prints what came out; false if the kernel did not finish, or with findings.
   bool (*run_kernel)(const RunRequest& request, Failure& failure);
   LaunchResult (*launch)(const LaunchRequest& request, Failure& failure);
+  // CompileError naming the line, and what of it is not understood.
+  std::unique_ptr<PtxModule> (*load_ptx)(const std::string& text, Failure& failure);
+  // InvalidArgument for a kernel that the module has not, a block that it does not take, too few
+  // bytes of parameters, too much shared memory or regions that overlap.
+  PtxLaunchResult (*launch_ptx)(const PtxLaunchRequest& request, Failure& failure);
 };
 
-inline constexpr char kApiBuild[] = "4 " __VERSION__;
+inline constexpr char kApiBuild[] = "5 " __VERSION__;
 inline constexpr char kApiSymbol[] = "tuff_emulator_api";  // extern "C" const Api* ()
 
 }  // namespace tuff::emu_api

@@ -4,6 +4,7 @@
 #include "emu/amd/mock.h"
 #include "emu/api.h"
 #include "emu/profile/chip.h"
+#include "emu/ptx/launch.h"
 #include "emu/run/launch_file.h"
 #include "emu/run/run_kernel.h"
 
@@ -46,7 +47,16 @@ emu_api::LaunchResult launch(const emu_api::LaunchRequest& request, emu_api::Fai
   return catching(failure, [&] { return launch_kernel(request); });
 }
 
-constexpr emu_api::Api kApi{emu_api::kApiBuild, make_amd, run, launch};
+std::unique_ptr<emu_api::PtxModule> load_ptx(const std::string& text, emu_api::Failure& failure) {
+  return catching(failure, [&] { return ptx::load(text); });
+}
+
+emu_api::PtxLaunchResult launch_ptx(const emu_api::PtxLaunchRequest& request,
+                                    emu_api::Failure& failure) {
+  return catching(failure, [&] { return ptx::launch(request); });
+}
+
+constexpr emu_api::Api kApi{emu_api::kApiBuild, make_amd, run, launch, load_ptx, launch_ptx};
 
 }  // namespace
 }  // namespace tuff::emu

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/nearest.h"
 #include "base/os.h"
+#include "devices/default_kinds.h"
 #include "engine/program/program_cache.h"
 #include "engine/profile/profile.h"
 #include "engine/program/compile_options.h"
@@ -75,15 +76,20 @@ const devices::DeviceKind& kind_named(const std::string& kind, const std::string
 }
 
 std::string best_candidate() {
-  const devices::Candidate* best = nullptr;
-  std::string reasons;
-  const std::vector<devices::Candidate> all = list_devices();
-  for (const devices::Candidate& c : all) {
-    if (!c.usable) reasons += fmt::format("\n  {}: {}", c.name, c.reason);
-    if (c.usable && c.rank > 0 && (!best || c.rank > best->rank)) best = &c;
+  check_environment();
+  std::string best, reasons;
+  int best_rank = 0;
+  for (const devices::DeviceKind& k : devices::device_kinds()) {
+    if (!devices::may_be_default(k)) continue;
+    for (const devices::Candidate& c : k.probe()) {
+      if (!c.usable) reasons += fmt::format("\n  {}: {}", c.name, c.reason);
+      if (!c.usable || c.rank <= best_rank) continue;
+      best = c.name;
+      best_rank = c.rank;
+    }
   }
-  if (!best) fail<Unsupported>("no usable device:{}", reasons);
-  return best->name;
+  if (best.empty()) fail<Unsupported>("no usable device:{}", reasons);
+  return best;
 }
 
 std::shared_ptr<Device> open(const std::string& asked) {

@@ -18,6 +18,7 @@ enum class BinaryFormat : uint8_t {
   Object,        // x86-64 ELF relocatable; several Binaries may share one
   AmdgpuObject,  // the same of an AMD GPU
   OpenclC,       // the text of one kernel, which the device's prelude precedes
+  Ptx,           // the text of a module for an NVIDIA GPU; several Binaries may share one
 };
 
 // The argument block, one ABI on every device: `buffer_count` 64-bit addresses, then `scalar_count`

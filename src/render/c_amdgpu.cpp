@@ -78,16 +78,82 @@ static inline u16 bf16_of_f32(f32 x) {
   return (u16)(((r.u & 0x7fffffffu) > 0x7f800000u ? r.u | 0x400000u : rounded) >> 16); }
 )c";
 
+// By generation: how many steps of the reduction a lane has of a row or column of 16-bit factors,
+// whether the lanes of both halves have the same, and which rows of a column of sums. Of 8-bit
+// factors RDNA multiplies 16 steps at once, CDNA3 32. Sources: ISA documents of RDNA3, RDNA4 and
+// CDNA3, matrix instructions.
+constexpr const char* kAmdgpuPlaces = R"c(
+#if defined(__GFX11__)
+#define TUFF_STEPS_16 16
+#define TUFF_STEPS_8 16
+#define TUFF_SUMS 8
+#define TUFF_STEP(n, i) (i)
+#define TUFF_SUM_ROW(i) ((i) * 2 + tuff_lane() / 16)
+#elif defined(__GFX12__)
+#define TUFF_STEPS_16 8
+#define TUFF_STEPS_8 8
+#define TUFF_SUMS 8
+#define TUFF_STEP(n, i) (tuff_lane() / 16 * (n) + (i))
+#define TUFF_SUM_ROW(i) (tuff_lane() / 16 * 8 + (i))
+#elif defined(__gfx942__)
+#define TUFF_STEPS_16 4
+#define TUFF_STEPS_8 8
+#define TUFF_SUMS 4
+#define TUFF_STEP(n, i) (tuff_lane() / 16 * (n) + (i))
+#define TUFF_SUM_ROW(i) (tuff_lane() / 16 * 4 + (i))
+#endif
+#define TUFF_A16 TUFF_STEPS_16
+#define TUFF_B16 TUFF_STEPS_16
+#define TUFF_A8 TUFF_STEPS_8
+#define TUFF_B8 TUFF_STEPS_8
+#define TUFF_ROW_a(n, i) (tuff_lane() % 16)
+#define TUFF_COLUMN_a(n, i) TUFF_STEP(n, i)
+#define TUFF_ROW_b(n, i) TUFF_STEP(n, i)
+#define TUFF_COLUMN_b(n, i) (tuff_lane() % 16)
+#define TUFF_ROW_sum(n, i) TUFF_SUM_ROW(i)
+#define TUFF_COLUMN_sum(n, i) (tuff_lane() % 16)
+)c";
+constexpr const char* kAmdgpuProducts = R"c(
+#if defined(TUFF_SUMS)
+typedef i16 tuff_bits16 __attribute__((ext_vector_type(TUFF_STEPS_16)));
+#endif
+#if defined(__GFX11__)
+typedef i32 tuff_bits8 __attribute__((ext_vector_type(4)));
+#define TUFF_MULTIPLY_f16(a, b, c) __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(a, b, c)
+#define TUFF_MULTIPLY_bf16(a, b, c) __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32( \
+  TUFF_AS(tuff_bits16, a), TUFF_AS(tuff_bits16, b), c)
+#define TUFF_MULTIPLY_8(s, a, b, c) __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32( \
+  s, TUFF_AS(tuff_bits8, a), s, TUFF_AS(tuff_bits8, b), c, 0)
+#elif defined(__GFX12__)
+typedef i32 tuff_bits8 __attribute__((ext_vector_type(2)));
+#define TUFF_MULTIPLY_f16(a, b, c) __builtin_amdgcn_wmma_f32_16x16x16_f16_w32_gfx12(a, b, c)
+#define TUFF_MULTIPLY_bf16(a, b, c) __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32_gfx12( \
+  TUFF_AS(tuff_bits16, a), TUFF_AS(tuff_bits16, b), c)
+#define TUFF_MULTIPLY_8(s, a, b, c) __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32_gfx12( \
+  s, TUFF_AS(tuff_bits8, a), s, TUFF_AS(tuff_bits8, b), c, 0)
+#elif defined(__gfx942__)
+#define TUFF_MULTIPLY_f16(a, b, c) __builtin_amdgcn_mfma_f32_16x16x16f16(a, b, c, 0, 0, 0)
+#define TUFF_MULTIPLY_bf16(a, b, c) __builtin_amdgcn_mfma_f32_16x16x16bf16_1k( \
+  TUFF_AS(tuff_bits16, a), TUFF_AS(tuff_bits16, b), c, 0, 0, 0)
+#define TUFF_MULTIPLY_8(s, a, b, c) __builtin_amdgcn_mfma_i32_16x16x32_i8( \
+  TUFF_AS(i64, a), TUFF_AS(i64, b), c, 0, 0, 0)
+#endif
+#define TUFF_MULTIPLY_i8(a, b, c) TUFF_MULTIPLY_8(1, a, b, c)
+#define TUFF_MULTIPLY_u8(a, b, c) TUFF_MULTIPLY_8(0, a, b, c)
+)c";
+
 Prelude amdgpu_prelude() {
   Prelude p;
   p.add(kAmdgpuPrelude);
   add_arithmetic(p);
   add_atomics(p);
-  add_matrices(p);
+  add_amdgpu_matrices(p);
   return p;
 }
 
 }  // namespace
+
+void add_amdgpu_matrices(Prelude& p) { add_matrices(p, kAmdgpuPlaces, kAmdgpuProducts); }
 
 const CDialect& c_amdgpu() {
   static const CDialect row{

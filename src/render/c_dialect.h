@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/check.h"
@@ -29,6 +30,9 @@ struct CDialect {
   // The functions, constants and arguments of OpenCL: a buffer is an object and a byte offset into
   // it. Else the compiler's builtins, and addresses.
   bool library = false;
+  // The kernel's one argument is the address of its argument block; else the block is its
+  // arguments.
+  bool block_by_address = false;
   // The suffix of 64-bit literals. OpenCL's "ll" are 128 bits wide: arithmetic on them does not wrap at 64.
   const char* wide_suffix;
   bool f16 = false;  // is a type with arithmetic; else its bits are u16
@@ -44,6 +48,7 @@ struct CDialect {
 
 const CDialect& c_cpu();
 const CDialect& c_amdgpu();
+const CDialect& c_nvptx();
 const CDialect& c_opencl();
 // With halves where the target has them; the prelude is the same.
 const CDialect& c_opencl(const Target& t);
@@ -53,8 +58,9 @@ void add_arithmetic(Prelude& p);
 // GPUs: atomic operations on words of buffers. After TUFF_EXCHANGE(word, held, wanted), which gives
 // what was there before, and TUFF_AS(T, x).
 void add_atomics(Prelude& p);
-// AMD's GPUs: cooperative matrices, as the lanes of each generation hold them.
-void add_matrices(Prelude& p);
+// Cooperative matrices: which lane holds which elements, and how they are multiplied.
+void add_matrices(Prelude& p, std::string_view places, std::string_view products);
+void add_amdgpu_matrices(Prelude& p);  // as each of AMD's generations has them
 // As CDialect::attributes where there are workgroups.
 std::string workgroup_attributes(const kernel::LinearKernel& k, const Target& t);
 

@@ -65,6 +65,7 @@ class CKernel {
 
   // For dialects with workgroups: c_workgroup.cpp.
   void workgroup_header();
+  void block_header();
   std::string coordinate(const ir::SpecialArg& s) const;
   std::string item_number() const;
   void emit_workgroup_memory(size_t i);

@@ -10,6 +10,7 @@ using ir::Op;
 
 // Pointers, then 32-bit scalars, as they lie in the argument block.
 void CKernel::workgroup_header() {
+  if (dialect_.block_by_address) return block_header();
   std::string arguments;
   const auto add = [&](const std::string& text) {
     arguments += (arguments.empty() ? "" : ", ") + text;
@@ -23,6 +24,16 @@ void CKernel::workgroup_header() {
   for (size_t slot = 0; dialect_.library && slot < k_.buffers.size(); ++slot)
     line(fmt::format("TUFF_GLOBAL {0}* const d{1} = (TUFF_GLOBAL {0}*)(b{1} + o{1});",
                      memory_type(k_.buffers[slot].dtype), slot));
+}
+
+// What is read of the block is read once, here: nothing that the kernel stores changes it.
+void CKernel::block_header() {
+  out_ = "(TUFF_BLOCK block) {\n";
+  for (size_t slot = 0; slot < k_.buffers.size(); ++slot)
+    line(fmt::format("TUFF_GLOBAL {0}* const d{1} = (TUFF_GLOBAL {0}*)TUFF_ADDRESS(block, {1});",
+                     memory_type(k_.buffers[slot].dtype), slot));
+  for (size_t i = 0; i < k_.variables.size(); ++i)
+    line(fmt::format("const i32 n{} = TUFF_SCALAR(block, {});", i, 2 * k_.buffers.size() + i));
 }
 
 // The work-item's number in its workgroup, the first axis fastest, as subgroups are filled.

@@ -1,5 +1,6 @@
 #include "base/check.h"
 #include "render/c.h"
+#include "render/c_nvptx.h"
 #include "render/renderer.h"
 #include "render/spirv.h"
 
@@ -25,6 +26,9 @@ constexpr Renderer c_row(const char* name) {
 constexpr Renderer kRenderers[] = {
     c_row<c_cpu>("c"),
     c_row<c_amdgpu>("amdgpu"),
+    {"nvptx",
+     [](const kernel::LinearKernel& k, const Target& t) { return render_c(c_nvptx(), k, t); },
+     compile_nvptx_sources, true, [](const Target& t) { return c_identity(c_nvptx(), t); }},
     {"opencl",
      [](const kernel::LinearKernel& k, const Target& t) { return render_c(c_opencl(t), k, t); },
      pack_sources, true, [](const Target& t) { return c_identity(c_opencl(), t); }},

@@ -190,6 +190,8 @@ UserKernel user_kernel(const ir::UOp& ast, const Target& t) {
     write_spirv(u, k, arguments, t);
   } else if (t.renderer == "null") {
     u.source = with_text(u, BinaryFormat::None, {}, k.name);
+  } else if (t.renderer == "nvptx") {
+    fail<Unsupported>("kernel {}: {} takes no kernels of users yet", k.name, t.describe());
   } else {
     refuse_language(k, t, "GLSL or SPIR-V, with AMD_COMPILER=aco");
   }

@@ -786,6 +786,44 @@ class EmulatorTest(TuffTest):
         self.write(groups=[2], group_size=[1], args=[{"buffer": {"dtype": "i32", "count": 1}}])
         self.assertEqual(self.run_kernel(1, "collide")["findings"][0]["kind"], "race between workgroups")
 
+    PTX = """// by hand
+        .version 7.8
+        .target sm_86
+        .address_size 64
+        .visible .entry scale(.param .u64 out, .param .u64 in, .param .f32 by, .param .u32 shift)
+        {
+          .reg .b32 %r<4>; .reg .b64 %d<6>; .reg .f32 %f<3>;
+          ld.param.u64 %d0, [out]; ld.param.u64 %d1, [in]; ld.param.f32 %f0, [by]; ld.param.u32 %r3, [shift];
+          mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x;
+          mad.lo.u32 %r0, %r0, %r1, %r2;
+          mul.wide.u32 %d2, %r0, 4; add.u64 %d3, %d0, %d2;
+          add.u32 %r0, %r0, %r3; mul.wide.u32 %d2, %r0, 4; add.u64 %d4, %d1, %d2;
+          ld.global.f32 %f1, [%d4]; mul.rn.f32 %f2, %f1, %f0; st.global.f32 [%d3], %f2;
+          ret;
+        }"""
+
+    def test_ptx(self):
+        (self.folder / "kernel.ptx").write_text(self.PTX)
+        self.write(**self.SCALE)
+        row = self.run_kernel(0, "scale", "--out", "out.json", file="kernel.ptx")
+        self.assertTrue(row["finished"])
+        self.assertEqual(row["findings"], [])
+        self.assertEqual(row["buffers"][0]["values"], [3.0, 6.0, None] + [1.5] * 125)
+        self.assertEqual((row["counts"]["ret"], row["counts"]["ld.param.u64"]), (4, 8))
+        self.assertEqual(json.loads((self.folder / "out.json").read_text()), row)
+        common = ("emu", "run", "kernel.ptx", "--kernel", "scale", "--args", "args.json")
+        text = self.expect(0, *common, "--counts").stdout.decode()
+        self.assertIn("4 mul.rn.f32", text)
+        self.assertIn("args[0], 128 float32: 3.0 6.0", text)
+        self.expect_error(2, "not of PTX", *common, "--profile")
+        self.expect_error(1, "there are: scale", "emu", "run", "kernel.ptx", "--kernel", "k", "--args", "args.json")
+        self.write(**{**self.SCALE, "args": self.SCALE["args"][:3] + [{"i32": 1}]})
+        finding = self.run_kernel(1, "scale", file="kernel.ptx")["findings"][0]
+        self.assertEqual((finding["kind"], finding["instruction"], finding["block"], finding["thread"]),
+                         ("out of bounds", "ld.global.f32", 1, 63))
+        (self.folder / "kernel.ptx").write_text(self.PTX.replace("mul.rn", "mul.up"))
+        self.expect_error(1, "PTX line 13: '.up' is not known there", *common)
+
     def test_bad_input(self):
         def refused(code, wanted, kernel="scale", file=None):
             self.expect_error(code, wanted, "emu", "run", file or self.object, "--kernel", kernel, "--args", "args.json")

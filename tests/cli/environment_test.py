@@ -109,6 +109,7 @@ class Texts(EnvironmentTest):
         "TUFF_EMULATOR": (on("AMD"), {"AMD_IFACE": "MOCK"}, "NULL"),
         "TUFF_ACO": (on("AMD"), {"AMD_IFACE": "MOCK", "AMD_COMPILER": "aco"}, "NULL"),
         "TUFF_RADV": (on("AMD"), {"AMD_IFACE": "MOCK", "AMD_COMPILER": "aco"}, "NULL"),
+        "TUFF_CUDA_LIBRARY": (on("CUDA"), {}, "NULL"),
         "TUFF_VK_DISABLE": (on("VULKAN"), {}, "VULKAN"),
         "TUFF_VK_LIMIT": (on("VULKAN"), {}, "VULKAN"),
         "TUFF_CL_DISABLE": (on("CL"), {}, "CL"),
@@ -118,7 +119,8 @@ class Texts(EnvironmentTest):
         "TUFF_SKIP": (on("CPU"), {}, "CPU"),
     }
     NO_FILE = ["TUFF_CACHE_DIR", "TUFF_REPORT", "TUFF_TUNED", "TUFF_PROFILE"]
-    OF_NO_COMMAND = ["TUFF_GLSLANG"]  # of programs with kernels of their own: tests/tensor/kernel_test.cpp
+    # Of programs with kernels of their own, tests/tensor/kernel_test.cpp; of tests/render/nvptx_test.cpp.
+    OF_NO_COMMAND = ["TUFF_GLSLANG", "TUFF_PTXAS"]
 
     def test_every_text_has_its_place(self):
         placed = [*self.REFUSED, *self.NO_FILE, *self.OF_NO_COMMAND]

@@ -506,7 +506,7 @@ struct Objecting : RangeMemory {
     lines += access.kind == AccessKind::Fetch;
     device_loads += access.kind == AccessKind::Load && access.device_scope;
     if (access.address == kData + 8) {
-      defect.kind = FindingKind::StaleData;
+      defect.kind = DefectKind::StaleData;
       defect.detail = "two is newer";
     }
     return RangeMemory::reach(access, defect);

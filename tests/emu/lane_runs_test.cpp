@@ -1,6 +1,6 @@
 // Runs of lanes, and the checks that take them: what they say of a run is what they say of its
 // bytes, one by one.
-#include "emu/rdna/lane_runs.h"
+#include "emu/memory/lane_runs.h"
 
 #include <gtest/gtest.h>
 
@@ -10,17 +10,10 @@
 
 #include "base/split_mix.h"
 #include "emu/amd/caches.h"
-#include "emu/rdna/global_races.h"
+#include "emu/memory/global_races.h"
 
 namespace tuff::emu {
 namespace {
-
-using rdna::Access;
-using rdna::AccessKind;
-using rdna::Addresses;
-using rdna::GlobalRaces;
-using rdna::LaneRun;
-using rdna::LaneRuns;
 
 constexpr uint64_t kBase = 0x300000000;
 
@@ -33,7 +26,7 @@ std::vector<LaneRun> runs_of(const Addresses& at, uint32_t lanes, uint32_t bytes
 template <class F>
 Addresses addresses(F f) {
   Addresses out;
-  for (uint32_t k = 0; k < rdna::kMostLanes; ++k) out[k] = uint64_t(f(k));
+  for (uint32_t k = 0; k < kMostLanes; ++k) out[k] = uint64_t(f(k));
   return out;
 }
 
@@ -79,7 +72,7 @@ TEST(LaneRuns, RunsHoldTheBytesOfTheirLanes) {
       EXPECT_TRUE(seen == 0 || int(std::bit_width(seen)) <= std::countr_zero(run.lanes));
       seen |= run.lanes;
       std::set<uint64_t> touched;
-      rdna::for_each_lane(run.lanes, [&](uint32_t lane) {
+      for_each_lane(run.lanes, [&](uint32_t lane) {
         for (uint32_t k = 0; k < bytes; ++k) touched.insert(at[lane] + k - run.begin);
       });
       ASSERT_EQ(touched.size(), run.bytes);

@@ -98,7 +98,7 @@ class Program {
   std::vector<uint8_t> kernarg_ = std::vector<uint8_t>(64);
   rdna::CodeObject object_;
   rdna::Kernel kernel_;
-  rdna::RangeMemory memory_;
+  RangeMemory memory_;
 };
 
 const KernelProfile::Class& class_of(const KernelProfile& p, const std::string& name) {

@@ -20,22 +20,17 @@
 #include "base/os.h"
 #include "base/split_mix.h"
 #include "emu/llvm_tools.h"
+#include "emu/random_values.h"
 #include "emu/rdna/code_object.h"
 #include "emu/rdna/decode.h"
 
 namespace tuff::emu::rdna {
 namespace {
 
+using namespace testing;
+
 constexpr uint32_t kItems = 256, kGroup = 64;
 constexpr uint64_t kCodeAddress = 0x100000000, kKernargAddress = 0x200000000;
-
-enum class Kind { Integer, F16, F32, F64 };
-struct Type {
-  Kind kind;
-  uint32_t bytes;
-};
-constexpr Type kI8{Kind::Integer, 1}, kI16{Kind::Integer, 2}, kI32{Kind::Integer, 4},
-    kI64{Kind::Integer, 8}, kHalf{Kind::F16, 2}, kSingle{Kind::F32, 4}, kDouble{Kind::F64, 8};
 
 struct Case {
   const char* name;
@@ -219,26 +214,6 @@ const Case kCases[] = {
     {"dot_fdot2_bf16_bf16", kI32, kSingle},
 };
 
-// Random bits, and among them ordinary and extreme values.
-std::vector<uint8_t> random_values(Type type, SplitMix64& random) {
-  std::vector<uint8_t> bytes(size_t(kItems) * type.bytes);
-  const double plain[] = {0, -0.0, 1, -1, 0.5, 3, 1e-3, 65504, 1e30, 1e-40, INFINITY, NAN};
-  for (uint32_t k = 0; k < kItems; ++k) {
-    uint64_t bits = random.next();
-    const uint64_t choice = random.below(4u);
-    if (type.kind == Kind::Integer && choice == 0) bits = random.below(8u) - 4;
-    if (type.kind != Kind::Integer && choice < 2) {
-      const double value = choice == 0 ? plain[random.below(12u)] * (random.below(2u) ? 1 : 3)
-                                       : (double(random.below(1u << 20)) - (1 << 19)) / 1024;
-      if (type.kind == Kind::F16) bits = narrow::f16_from_f32(float(value));
-      if (type.kind == Kind::F32) bits = std::bit_cast<uint32_t>(float(value));
-      if (type.kind == Kind::F64) bits = std::bit_cast<uint64_t>(value);
-    }
-    std::memcpy(bytes.data() + size_t(k) * type.bytes, &bits, type.bytes);
-  }
-  return bytes;
-}
-
 // Exponents at and below the least of normal numbers.
 void make_some_tiny(std::vector<uint8_t>& bytes, Type type, SplitMix64& random) {
   for (uint32_t k = 0; k < kItems; ++k) {
@@ -250,18 +225,6 @@ void make_some_tiny(std::vector<uint8_t>& bytes, Type type, SplitMix64& random) 
     top = uint16_t((top & (0x8000 | ((1 << mantissa) - 1))) | random.below(3u) << mantissa);
     std::memcpy(high, &top, sizeof top);
   }
-}
-
-uint64_t bits_at(const std::vector<uint8_t>& bytes, uint32_t k, Type type) {
-  uint64_t bits = 0;
-  std::memcpy(&bits, bytes.data() + size_t(k) * type.bytes, type.bytes);
-  // Which NaN it is, IEEE leaves open.
-  if (type.kind == Kind::F16 && (bits & 0x7FFF) > 0x7C00) return 0x7E00;
-  if (type.kind == Kind::F32 && (bits & 0x7FFFFFFF) > 0x7F800000) return 0x7FC00000;
-  if (type.kind == Kind::F64 && (bits & ~(1ull << 63)) > 0x7FF0000000000000) {
-    return 0x7FF8000000000000;
-  }
-  return bits;
 }
 
 struct Size {
@@ -367,10 +330,10 @@ struct Both {
                                       : testing::compile_device(kSource, "-O2", device_options)) {}
 
   Outcome compare(const Case& c, SplitMix64& random, const Arithmetic& arithmetic = {}) {
-    std::vector<uint8_t> in[3], out = random_values(c.out, random), expected = out;
+    std::vector<uint8_t> in[3], out = random_values(c.out, kItems, random), expected = out;
     std::vector<uint64_t> arguments{device.add(out)};
     for (auto& values : in) {
-      values = random_values(c.in, random);
+      values = random_values(c.in, kItems, random);
       if (arithmetic.mode) make_some_tiny(values, c.in, random);
       arguments.push_back(device.add(values));
     }
@@ -507,7 +470,8 @@ TEST(RdnaRun, HalvesFlushDenormalsAsModeSays) {
   const auto flush = [](uint16_t half, bool keeps) {
     return keeps || half & 0x7C00 ? half : uint16_t(half & 0x8000);
   };
-  std::vector<uint8_t> a = random_values(kHalf, random), b = random_values(kHalf, random);
+  std::vector<uint8_t> a = random_values(kHalf, kItems, random),
+                       b = random_values(kHalf, kItems, random);
   make_some_tiny(a, kHalf, random);
   for (uint32_t keeps = 0; keeps < 4; ++keeps) {
     std::vector<uint8_t> out(size_t(kItems) * 2);

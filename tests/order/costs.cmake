@@ -1,7 +1,7 @@
 # Read by ctest: what takes long starts first, so that no core waits for the last test alone; what runs
 # alone starts before all others, so that it waits for none of them. Seconds of CPU, measured one at a
 # time with cold caches on 2026-11-28 or estimated; only their order counts. Names that are not there do no harm.
-foreach(device IN ITEMS CPU SHUFFLE AMD lavapipe SwiftShader PoCL PoCL_buffers PoCL_coarse AMD_aco bounds lavapipe_floor)
+foreach(device IN ITEMS CPU SHUFFLE AMD CUDA lavapipe SwiftShader PoCL PoCL_buffers PoCL_coarse AMD_aco bounds lavapipe_floor)
   set_tests_properties(conformance_${device} PROPERTIES COST 10000)
 endforeach()
 foreach(device IN ITEMS CPU lavapipe SwiftShader wide_lavapipe)
@@ -17,7 +17,7 @@ foreach(tier IN ITEMS floor descriptors)
 endforeach()
 set_tests_properties(kernel_device_test tensor_conformance_test_limits tensor_dtypes_test PROPERTIES COST 80)
 set_tests_properties(tensor_conformance_test tensor_conformance_test_swiftshader cli_test cache_test
-                     test_render_spirv test_render_amdgpu_run kernel_random_test emu_profile_test portable_test
+                     test_render_spirv test_render_amdgpu_run test_render_nvptx kernel_random_test emu_profile_test portable_test
                      PROPERTIES COST 65)
 foreach(tier IN ITEMS four_buffers tiny_range fences fences_legacy vulkan11 f16 i8 i16 i64 f64 storage
                       no_subgroups subgroup4 subgroup8 subgroup16 fences_swiftshader)

@@ -1,6 +1,9 @@
 #include "render/amdgpu_kernels.h"
 
 #include "kernel/ast_builder.h"
+#include "kernel/dtype_cases.h"
+#include "render/kernel_cases.h"
+#include "render/linear_builder.h"
 
 namespace tuff::render {
 
@@ -52,6 +55,34 @@ std::vector<AstCase> shaped_cases() {
     bytes.left_across = bytes.right_across = t == DType::U8;
     out.push_back({fmt::format("narrow product {}", name(t)), narrow_product_ast(bytes), 0});
   }
+  return out;
+}
+
+kernel::LinearKernel shuffle_kernel() {
+  LinearBuilder b("shuffles");
+  const UOp out = b.buffer(DType::F32, 64, false, true), x = b.buffer(DType::F32, 64, true, false),
+            order = b.buffer(DType::I32, 64, true, false),
+            where = b.buffer(DType::I32, 64, false, true);
+  const UOp l = b.local(0, 64);
+  const UOp lane =
+      b.add(make(Op::Special, DType::I32, {b.i32(32)}, SpecialArg{'s', int8_t{0}}));
+  const UOp subgroup =
+      b.add(make(Op::Special, DType::I32, {b.i32(2)}, SpecialArg{'s', int8_t{1}}));
+  const UOp mine = b.load(b.index(x, l)), from = b.load(b.index(order, l));
+  const UOp other = b.add(make(Op::Shuffle, DType::F32, {mine, from}));
+  const UOp first = b.add(make(Op::Shuffle, DType::F32, {mine, b.i32(3)}));
+  b.store(b.index(out, l), b.plus(other, first));
+  b.store(b.index(where, l), b.plus(b.times(subgroup, 100), lane));
+  return b.k;
+}
+
+std::vector<kernel::LinearKernel> gpu_kernels() {
+  std::vector<kernel::LinearKernel> out = {
+      elementwise_kernel(), matmul_kernel(), row_sum_kernel(), gated_kernel(), strided_kernel(),
+      shared_sum_kernel(), uniform_kernel(), bool_kernel(4), shuffle_kernel(),
+      float_kernel(DType::F16, 4), float_kernel(DType::F32, 4), float_kernel(DType::F64, 4)};
+  for (const DType t : kMemoryTypes)
+    if (is_int(t)) out.push_back(integer_kernel(t, 4));
   return out;
 }
 

@@ -11,7 +11,6 @@
 #include "render/c.h"
 #include "base/compilers.h"
 #include "render/kernel_cases.h"
-#include "render/linear_builder.h"
 #include "render/renderer.h"
 
 namespace tuff::render {
@@ -33,25 +32,6 @@ std::vector<std::string> processors() {
   for (const std::string& name : builtin_target_names())
     if (builtin_target(name).renderer == std::string("amdgpu")) out.push_back(name);
   return out;
-}
-
-// Both kinds of shuffles, and the number of the subgroup that a lane belongs to.
-kernel::LinearKernel shuffle_kernel() {
-  LinearBuilder b("shuffles");
-  const UOp out = b.buffer(DType::F32, 64, false, true), x = b.buffer(DType::F32, 64, true, false),
-            order = b.buffer(DType::I32, 64, true, false),
-            where = b.buffer(DType::I32, 64, false, true);
-  const UOp l = b.local(0, 64);
-  const UOp lane =
-      b.add(ir::make(Op::Special, DType::I32, {b.i32(32)}, ir::SpecialArg{'s', int8_t{0}}));
-  const UOp subgroup =
-      b.add(ir::make(Op::Special, DType::I32, {b.i32(2)}, ir::SpecialArg{'s', int8_t{1}}));
-  const UOp mine = b.load(b.index(x, l)), from = b.load(b.index(order, l));
-  const UOp other = b.add(ir::make(Op::Shuffle, DType::F32, {mine, from}));
-  const UOp first = b.add(ir::make(Op::Shuffle, DType::F32, {mine, b.i32(3)}));
-  b.store(b.index(out, l), b.plus(other, first));
-  b.store(b.index(where, l), b.plus(b.times(subgroup, 100), lane));
-  return b.k;
 }
 
 TEST(RenderAmdgpu, Goldens) {
@@ -94,23 +74,12 @@ class RenderAmdgpuCompiled : public ::testing::Test {
   void SetUp() override { ASSERT_EQ(why_no_amdgpu_compiler(), ""); }
 };
 
-std::vector<Source> hand_made(const Target& t) {
-  std::vector<Source> out;
-  for (const kernel::LinearKernel& k :
-       {elementwise_kernel(), matmul_kernel(), row_sum_kernel(), gated_kernel(), strided_kernel(),
-        shared_sum_kernel(), uniform_kernel(), bool_kernel(4), shuffle_kernel(),
-        float_kernel(DType::F16, 4), float_kernel(DType::F32, 4), float_kernel(DType::F64, 4)})
-    out.push_back(rendered(k, t));
-  for (const DType t2 : kMemoryTypes)
-    if (is_int(t2)) out.push_back(rendered(integer_kernel(t2, 4), t));
-  return out;
-}
-
 // In one process per generation, as few kernels as show every form of text.
 TEST_F(RenderAmdgpuCompiled, EveryGenerationTakesEveryForm) {
   for (const std::string& name : processors()) {
     const Target t = builtin_target(name);
-    std::vector<Source> sources = hand_made(t);
+    std::vector<Source> sources;
+    for (const kernel::LinearKernel& k : gpu_kernels()) sources.push_back(rendered(k, t));
     for (const AstCase& c : shaped_cases()) sources.push_back(rendered(kernel::lower(c.ast, t), t));
     const std::vector<Binary> binaries = compile_c_sources(c_amdgpu(), sources, t);
     ASSERT_EQ(binaries.size(), sources.size());

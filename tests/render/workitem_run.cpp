@@ -243,7 +243,7 @@ Prelude amdgpu_prelude() {
   p.add(kPrelude);
   add_arithmetic(p);
   p.add(kMatrixUnit);
-  add_matrices(p);
+  add_amdgpu_matrices(p);
   return p;
 }
 

@@ -3,9 +3,8 @@
 namespace tuff::emu::amd {
 namespace {
 
-using rdna::AccessKind;
 
-Path path_of(const rdna::Access& a) {
+Path path_of(const Access& a) {
   switch (a.kind) {
     case AccessKind::Load: return a.device_scope ? Path::L2 : Path::Vector;
     case AccessKind::ScalarLoad: return a.device_scope ? Path::L2 : Path::Scalar;
@@ -16,27 +15,27 @@ Path path_of(const rdna::Access& a) {
   return Path::L2;
 }
 
-Request request_of(const rdna::Access& a) {
+Request request_of(const Access& a) {
   return {a.address, a.bytes, path_of(a), a.kind != AccessKind::Store,
           a.kind == AccessKind::Store || a.kind == AccessKind::Atomic};
 }
 
 }  // namespace
 
-uint8_t* KernelMemory::reach_run(const rdna::Access& access) {
+uint8_t* KernelMemory::reach_run(const Access& access) {
   return chip_.caches.reach_if_clean(who_, request_of(access));
 }
 
-uint8_t* KernelMemory::reach(const rdna::Access& a, rdna::Defect& defect) {
+uint8_t* KernelMemory::reach(const Access& a, Defect& defect) {
   const Request request = request_of(a);
   Conflict conflict;
   uint8_t* bytes = chip_.caches.reach(who_, request, conflict);
   if (!bytes) {
     if (!fault_) fault_ = chip_.caches.fault();
   } else if (conflict.kind != Conflict::Kind::None) [[unlikely]] {
-    defect.kind = conflict.kind == Conflict::Kind::Concurrent ? rdna::FindingKind::ConcurrentUse
-                  : a.kind == AccessKind::Fetch               ? rdna::FindingKind::StaleCode
-                                                              : rdna::FindingKind::StaleData;
+    defect.kind = conflict.kind == Conflict::Kind::Concurrent ? DefectKind::ConcurrentUse
+                  : a.kind == AccessKind::Fetch               ? DefectKind::StaleCode
+                                                              : DefectKind::StaleData;
     defect.detail = chip_.describe(who_, request, conflict);
   }
   return bytes;

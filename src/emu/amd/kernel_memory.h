@@ -5,15 +5,15 @@
 #include <optional>
 
 #include "emu/amd/chip.h"
-#include "emu/rdna/memory.h"
+#include "emu/memory/memory.h"
 
 namespace tuff::emu::amd {
 
-class KernelMemory : public rdna::Memory {
+class KernelMemory : public Memory {
  public:
   KernelMemory(Chip& chip, Accessor who) : chip_(chip), who_(std::move(who)) {}
-  uint8_t* reach(const rdna::Access& access, rdna::Defect& defect) override;
-  uint8_t* reach_run(const rdna::Access& access) override;
+  uint8_t* reach(const Access& access, Defect& defect) override;
+  uint8_t* reach_run(const Access& access) override;
   const uint8_t* peek(uint64_t address, uint32_t bytes) override;
 
   const Accessor& accessor() const { return who_; }

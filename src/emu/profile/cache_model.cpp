@@ -4,7 +4,6 @@
 
 namespace tuff::emu::profile {
 
-using rdna::AccessKind;
 using rdna::MemoryLevel;
 
 constexpr uint64_t kKb = 1024;

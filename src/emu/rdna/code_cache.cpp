@@ -37,7 +37,7 @@ void CodeCache::compare_line(uint64_t begin, Memory& memory, Defect& defect) {
   const uint8_t* bytes = memory.peek(begin, kFetchBytes);
   const uint32_t* held = page.words.data() + begin % kPageBytes / 4;
   if (!bytes || std::memcmp(bytes, held, kFetchBytes) == 0 || defect.kind) return;
-  defect = {FindingKind::StaleCode,
+  defect = {DefectKind::StaleCode,
             fmt::format("the line at {:#x} has changed in memory, and the instruction cache was "
                         "not invalidated since (GLI_INV)",
                         begin)};

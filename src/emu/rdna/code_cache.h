@@ -8,7 +8,7 @@
 #include <map>
 #include <memory>
 
-#include "emu/rdna/memory.h"
+#include "emu/memory/memory.h"
 #include "emu/rdna/step.h"
 
 namespace tuff::emu::rdna {

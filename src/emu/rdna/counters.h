@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "emu/rdna/byte_set.h"
-#include "emu/rdna/lane_runs.h"
-#include "emu/rdna/memory.h"
+#include "emu/memory/lane_runs.h"
+#include "emu/memory/memory.h"
 #include "emu/rdna/timeline.h"
 
 namespace tuff::emu::rdna {

@@ -136,7 +136,7 @@ const Step* Dispatch::State::next_step(Wave& w) {
     machine.stop();
   } else if (defect.kind) {
     machine.current = step;
-    machine.report(w, *defect.kind, 0, w.pc, std::move(defect.detail));
+    machine.report(w, kind_of(*defect.kind), 0, w.pc, std::move(defect.detail));
   }
   return step;
 }

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "emu/rdna/finding.h"
-#include "emu/rdna/memory.h"
+#include "emu/memory/memory.h"
 
 namespace tuff::emu::rdna {
 

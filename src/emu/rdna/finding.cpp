@@ -23,6 +23,14 @@ constexpr const char* kKinds[] = {"unmapped access",
 
 }  // namespace
 
+FindingKind kind_of(DefectKind kind) {
+  switch (kind) {
+    case DefectKind::StaleData: return FindingKind::StaleData;
+    case DefectKind::StaleCode: return FindingKind::StaleCode;
+    default: return FindingKind::ConcurrentUse;
+  }
+}
+
 const char* name(FindingKind kind) { return kKinds[size_t(kind)]; }
 
 std::string to_text(const Finding& f) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "emu/memory/memory.h"
+
 namespace tuff::emu::rdna {
 
 enum class FindingKind : uint8_t {
@@ -37,6 +39,7 @@ struct Finding {
   uint64_t times = 1;
 };
 
+FindingKind kind_of(DefectKind kind);
 const char* name(FindingKind kind);
 std::string to_text(const Finding& finding);
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <span>
 
-#include "emu/rdna/memory.h"
+#include "emu/memory/memory.h"
 #include "emu/rdna/wave.h"
 
 namespace tuff::emu::rdna {

@@ -26,7 +26,7 @@ uint8_t* Machine::reach(const Wave& w, uint32_t lane, const Access& access, bool
     return nullptr;
   }
   if (defect_.kind) {
-    report(w, *defect_.kind, lane, access.address, std::move(defect_.detail));
+    report(w, kind_of(*defect_.kind), lane, access.address, std::move(defect_.detail));
   }
   if (!races_ || (access.kind != AccessKind::Atomic && races_->note(access))) return bytes;
   if (auto race = races_->touch(access, returns, w.unfinished_since)) {

@@ -8,8 +8,8 @@
 
 #include "emu/rdna/counters.h"
 #include "emu/rdna/finding.h"
-#include "emu/rdna/global_races.h"
-#include "emu/rdna/memory.h"
+#include "emu/memory/global_races.h"
+#include "emu/memory/memory.h"
 #include "emu/rdna/wave.h"
 
 namespace tuff::emu::rdna {

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "emu/rdna/lane_runs.h"
+#include "emu/memory/lane_runs.h"
 #include "emu/rdna/lds_races.h"
 #include "emu/rdna/machine.h"
 #include "emu/rdna/memory_ops.h"

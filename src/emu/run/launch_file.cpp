@@ -16,9 +16,11 @@ constexpr uint64_t kMostBytes = 1ull << 32;
 
 class Reader {
  public:
-  Reader(const std::string& path, const Json& metadata, uint32_t block_bytes)
-      : path_(path), metadata_(metadata) {
+  Reader(const std::string& path, const Json& metadata, uint32_t block_bytes,
+         const LaunchLimits& limits)
+      : path_(path), metadata_(metadata), limits_(limits) {
     out_.block.resize(block_bytes);
+    out_.group_size = limits.group_size;
   }
 
   EmuLaunch read() {
@@ -26,7 +28,7 @@ class Reader {
     refuse_unknown(file, {"groups", "group_size", "dynamic_lds", "seed", "budget", "args"}, "");
     out_.groups = size_of(file, "groups", out_.groups);
     out_.group_size = size_of(file, "group_size", out_.group_size);
-    out_.dynamic_lds_bytes = uint32_t(number(file, "dynamic_lds", 0, 64 << 10));
+    out_.dynamic_lds_bytes = uint32_t(number(file, "dynamic_lds", 0, limits_.most_lds_bytes));
     out_.seed = number(file, "seed", 0, UINT64_MAX);
     out_.instruction_budget = number(file, "budget", 1'000'000'000, UINT64_MAX);
     const Json none = Json::array();
@@ -218,14 +220,16 @@ class Reader {
 
   std::string path_;
   const Json& metadata_;
+  LaunchLimits limits_;
   EmuLaunch out_;
   uint64_t next_ = 0, next_address_ = kFirstBuffer;
 };
 
 }  // namespace
 
-EmuLaunch read_emu_launch(const std::string& path, const Json& metadata, uint32_t block_bytes) {
-  return Reader(path, metadata, block_bytes).read();
+EmuLaunch read_emu_launch(const std::string& path, const Json& metadata, uint32_t block_bytes,
+                          const LaunchLimits& limits) {
+  return Reader(path, metadata, block_bytes, limits).read();
 }
 
 }  // namespace tuff::emu

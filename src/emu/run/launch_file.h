@@ -36,9 +36,16 @@ struct EmuLaunch {
   std::vector<uint8_t> block;  // the kernel's arguments, those that compilers hide too
 };
 
-// `metadata` is the kernel's row of NT_AMDGPU_METADATA, null where the object has none: then an
-// argument lies behind the one before, at a multiple of its size, unless its row has an offset.
-// BadLaunchFile naming the row that is wrong.
-EmuLaunch read_emu_launch(const std::string& path, const Json& metadata, uint32_t block_bytes);
+// What a file does not say, and may not exceed.
+struct LaunchLimits {
+  std::array<uint32_t, 3> group_size{32, 1, 1};
+  uint32_t most_lds_bytes = 64 << 10;
+};
+
+// `metadata` is the kernel's row of NT_AMDGPU_METADATA, or for PTX one like it, null where the
+// object has none: then an argument lies behind the one before, at a multiple of its size, unless
+// its row has an offset. BadLaunchFile naming the row that is wrong.
+EmuLaunch read_emu_launch(const std::string& path, const Json& metadata, uint32_t block_bytes,
+                          const LaunchLimits& limits = {});
 
 }  // namespace tuff::emu

@@ -10,6 +10,8 @@
 #include "emu/rdna/code_object.h"
 #include "emu/run/launch_file.h"
 #include "emu/run/profile_text.h"
+#include "emu/run/results.h"
+#include "emu/run/run_ptx.h"
 
 namespace tuff::emu {
 namespace {
@@ -81,22 +83,8 @@ Result execute(CodeObject& object, const Kernel& kernel, EmuLaunch& launch,
   return {std::move(outcome), recording->profile(true)};
 }
 
-Json values_of(const EmuBuffer& b) {
-  Json values = Json::array();
-  for (size_t at = 0; at + size_bytes(b.dtype) <= b.bytes.size(); at += size_bytes(b.dtype)) {
-    const Scalar value = load_scalar(b.dtype, b.bytes.data() + at);
-    if (is_float(b.dtype))
-      values.push_back(value.as_double());
-    else if (is_unsigned(b.dtype))
-      values.push_back(value.bits);
-    else
-      values.push_back(value.as_int());
-  }
-  return values;
-}
-
 Json to_json(const Outcome& outcome, const EmuLaunch& launch) {
-  Json findings = Json::array(), buffers = Json::array();
+  Json findings = Json::array();
   for (const Finding& f : outcome.findings) {
     findings.push_back({{"kind", name(f.kind)},
                         {"kernel", f.kernel},
@@ -109,26 +97,11 @@ Json to_json(const Outcome& outcome, const EmuLaunch& launch) {
                         {"times", f.times},
                         {"detail", f.detail}});
   }
-  for (const EmuBuffer& b : launch.buffers) {
-    buffers.push_back({{"argument", b.argument},
-                       {"dtype", short_name(b.dtype)},
-                       {"changed", b.bytes != b.before},
-                       {"values", values_of(b)}});
-  }
   return {{"finished", outcome.finished},
           {"instructions", outcome.instructions},
           {"counts", outcome.counts},
           {"findings", findings},
-          {"buffers", buffers}};
-}
-
-void print_buffer(const EmuBuffer& b) {
-  constexpr size_t kShown = 16;
-  const Json values = values_of(b);
-  std::string text;
-  for (size_t k = 0; k < std::min(values.size(), kShown); ++k) text += " " + values[k].dump();
-  fmt::print("args[{}], {} {}:{}{}\n", b.argument, values.size(), name(b.dtype), text,
-             values.size() > kShown ? " ..." : "");
+          {"buffers", buffers_json(launch)}};
 }
 
 void print_text(const Outcome& outcome, const EmuLaunch& launch, bool counts) {
@@ -136,12 +109,8 @@ void print_text(const Outcome& outcome, const EmuLaunch& launch, bool counts) {
   fmt::print("{}: {} instructions of {} kinds, {} findings\n",
              outcome.finished ? "finished" : "stopped", outcome.instructions, outcome.counts.size(),
              outcome.findings.size());
-  if (counts) {
-    for (const auto& [mnemonic, count] : outcome.counts) fmt::print("{:>12} {}\n", count, mnemonic);
-  }
-  for (const EmuBuffer& b : launch.buffers) {
-    if (b.bytes != b.before) print_buffer(b);
-  }
+  if (counts) print_counts(outcome.counts);
+  print_changed(launch);
 }
 
 // User SGPRs by the names that the metadata has for them.
@@ -198,7 +167,9 @@ emu_api::LaunchResult launch_kernel(const emu_api::LaunchRequest& r) {
 }
 
 bool run_kernel(const emu_api::RunRequest& o) {
-  CodeObject object(os::read_file(o.object), kCodeAddress);
+  std::vector<uint8_t> file = os::read_file(o.object);
+  if (is_ptx(file)) return run_ptx(o, {file.begin(), file.end()});
+  CodeObject object(std::move(file), kCodeAddress);
   const Kernel kernel = object.kernel(o.kernel);
   EmuLaunch launch =
       read_emu_launch(o.args, metadata_of(object, o.kernel), kernel.descriptor.kernarg_bytes);

@@ -47,19 +47,25 @@ std::optional<std::string> disassembler_of(render::BinaryFormat format) {
     case render::BinaryFormat::AmdgpuObject: return os::find_program("llvm-objdump-19");
     case render::BinaryFormat::None:
     case render::BinaryFormat::SpirV:
-    case render::BinaryFormat::OpenclC: return {};
+    case render::BinaryFormat::OpenclC:
+    case render::BinaryFormat::Ptx: return {};
   }
   return {};
 }
 
-// TUFF_DEBUG=7: machine code as objdump shows it, where there is one. SPIR-V is disassembled at
-// level 4.
+// TUFF_DEBUG=7: machine code as objdump shows it, where there is one, and PTX, which is all that we
+// make for NVIDIA's GPUs. SPIR-V is disassembled at level 4.
 void show_machine_code(std::span<const render::Binary> binaries) {
   if (debug_level() < 7) return;
   std::map<const void*, bool> shown;
   for (const render::Binary& b : binaries) {
     const auto objdump = disassembler_of(b.format);
-    if (!objdump || !shown.emplace(b.bytes.get(), true).second) continue;
+    const bool is_text = b.format == render::BinaryFormat::Ptx;
+    if ((!objdump && !is_text) || !shown.emplace(b.bytes.get(), true).second) continue;
+    if (is_text) {
+      debug_line(std::string(b.bytes->begin(), b.bytes->end()));
+      continue;
+    }
     const os::ScratchFolder folder;
     const std::string path = folder.path() + "/kernel.o";
     os::write_file(path, *b.bytes);

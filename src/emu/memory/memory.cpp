@@ -1,8 +1,8 @@
-#include "emu/rdna/memory.h"
+#include "emu/memory/memory.h"
 
 #include "base/check.h"
 
-namespace tuff::emu::rdna {
+namespace tuff::emu {
 
 void RangeMemory::map(uint64_t address, std::span<uint8_t> bytes, bool writable) {
   const auto next = ranges_.lower_bound(address);
@@ -51,4 +51,4 @@ const uint8_t* RangeMemory::peek(uint64_t address, uint32_t bytes) {
   return at <= found->bytes.size() - bytes ? found->bytes.data() + at : nullptr;
 }
 
-}  // namespace tuff::emu::rdna
+}  // namespace tuff::emu

@@ -1,7 +1,7 @@
 // Races in global memory between the workgroups of one dispatch, byte by byte. The hardware starts
 // workgroups in no order that a kernel may rely on, so two that touch a byte, one of them writing,
 // race unless something that one waits for and the other does stands between. Told of every access
-// by machine.cpp.
+// by rdna/machine.cpp and ptx/memory_access.cpp, which calls blocks what are workgroups here.
 //
 // Workgroups are the threads of a happens-before detector. Atomics on one word order what a
 // workgroup did before its atomic with what another does after its own, if that returns a value; a
@@ -17,9 +17,9 @@
 #include <string>
 #include <unordered_map>
 
-#include "emu/rdna/memory.h"
+#include "emu/memory/memory.h"
 
-namespace tuff::emu::rdna {
+namespace tuff::emu {
 
 class GlobalRaces {
  public:
@@ -99,4 +99,4 @@ class GlobalRaces {
   Group* last_group_ = nullptr;
 };
 
-}  // namespace tuff::emu::rdna
+}  // namespace tuff::emu

@@ -1,4 +1,4 @@
-#include "emu/rdna/global_races.h"
+#include "emu/memory/global_races.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-namespace tuff::emu::rdna {
+namespace tuff::emu {
 namespace {
 
 bool is_load(const Access& access) {
@@ -208,4 +208,4 @@ std::optional<std::string> GlobalRaces::touch(const Access& access, bool acquire
 
 void GlobalRaces::advance(uint32_t workgroup) { ++group_of(workgroup).time; }
 
-}  // namespace tuff::emu::rdna
+}  // namespace tuff::emu

@@ -1,6 +1,6 @@
 // What a kernel can reach by address. The emulated GPU's caches and page tables implement it;
-// RangeMemory is the plain form for tests and foreign code objects. Called by the interpreter, for
-// runs of lanes of a vector access and for single lanes.
+// RangeMemory is the plain form for tests, foreign code objects and PTX. Called by the interpreters
+// of machine code (rdna) and of PTX, for runs of lanes of a vector access and for single lanes.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,7 @@
 #include <span>
 #include <string>
 
-#include "emu/rdna/finding.h"
-
-namespace tuff::emu::rdna {
+namespace tuff::emu {
 
 enum class AccessKind : uint8_t {
   Load,
@@ -32,9 +30,15 @@ struct Access {
   uint32_t workgroup = 0;     // its number within the dispatch
 };
 
+enum class DefectKind : uint8_t {
+  StaleData,      // the newest value is elsewhere: a cache, or memory behind one
+  StaleCode,      // an instruction cache has, or may have, what was there before
+  ConcurrentUse,  // another dispatch or engine uses these bytes, nothing between
+};
+
 // What is wrong with an access that is carried out all the same.
 struct Defect {
-  std::optional<FindingKind> kind;
+  std::optional<DefectKind> kind;
   std::string detail;
 };
 
@@ -74,4 +78,4 @@ class RangeMemory : public Memory {
   Mapping last_;  // of the last access
 };
 
-}  // namespace tuff::emu::rdna
+}  // namespace tuff::emu

@@ -1,13 +1,14 @@
 // The lanes of a vector memory access as runs: neighbouring active lanes whose bytes touch or
 // overlap make one contiguous range, which memory and the checks are asked for at once. Formed by
-// memory_ops.cpp; knows nothing of memory. Every byte of a run belongs to one of its lanes.
+// rdna/memory_ops.cpp and ptx/memory_access.cpp; knows nothing of memory. Every byte of a run
+// belongs to one of its lanes.
 #pragma once
 
 #include <array>
 #include <bit>
 #include <cstdint>
 
-namespace tuff::emu::rdna {
+namespace tuff::emu {
 
 inline constexpr uint32_t kMostLanes = 32;
 using Addresses = std::array<uint64_t, kMostLanes>;
@@ -73,4 +74,4 @@ void for_each_lane(uint32_t lanes, F f) {
   for (; lanes; lanes &= lanes - 1) f(uint32_t(std::countr_zero(lanes)));
 }
 
-}  // namespace tuff::emu::rdna
+}  // namespace tuff::emu
