@@ -169,9 +169,10 @@ class GpuReduction : Chooser {
   }
   // The vector of a product has many times the bytes of packed rows: several of these load it once.
   void share_vectors(int output, int64_t width, int64_t together) {
-    int64_t rows = kPackedRows;
+    const auto sums = int64_t(k_.reduces.size());  // that load it together
+    int64_t rows = std::max<int64_t>(kPackedRows / sums, 1);
     const auto fits = [&] {
-      return left(output) % rows == 0 && together * lane_count(t_) * rows <= kPackedLanes &&
+      return left(output) % rows == 0 && sums * together * lane_count(t_) * rows <= kPackedLanes &&
              outputs_left() / rows * width >= int64_t(wanted_invocations());
     };
     while (rows > 1 && !fits()) rows /= 2;
@@ -181,7 +182,7 @@ class GpuReduction : Chooser {
   // the way together, and what is the same in all steps of the loop is done less often.
   void unroll_pieces(const std::vector<int>& axes, int64_t lanes) {
     for (int a : axes) {
-      const int64_t most = lanes / lane_count(t_);
+      const int64_t most = lanes / (lane_count(t_) * int64_t(k_.reduces.size()));
       const int64_t pieces = most > 1 ? divisor_up_to(left(a), most, true) : 1;
       if (pieces > 1) try_apply(t_, {OptKind::Unroll, a, pieces});
     }
