@@ -20,21 +20,20 @@ namespace {
 
 constexpr int32_t kOwnNumbers = 1 << 20;  // of loops and registers of one of them
 
-using SharedKey = std::pair<int32_t, DType>;
-
 // One after the other in one list.
 class Branches {
  public:
   explicit Branches(const std::vector<LinearKernel>& parts) {
+    std::vector<UOpMap<int32_t>> ranks;
     for (const LinearKernel& k : parts) {
-      for (const UOp& u : k.ops) {
-        if (u->op != Op::Shared) continue;
-        const SharedArg& arg = u->get<SharedArg>();
-        int64_t& count = shared_[{arg.number, u->dtype}];
-        count = std::max(count, arg.count);
+      ranks.push_back(shared_ranks(k));
+      for (const auto& [u, rank] : ranks.back()) {
+        int64_t& count = counts_[{rank, u->dtype}];
+        count = std::max(count, u->get<SharedArg>().count);
       }
     }
-    for (size_t i = 0; i < parts.size(); i++) lists_.push_back(with_own_numbers(parts[i].ops, i));
+    for (size_t i = 0; i < parts.size(); i++)
+      lists_.push_back(with_own_numbers(parts[i].ops, i, ranks[i]));
     for (const std::vector<UOp>& list : lists_)
       for (const UOp& u : list) uses_[u.get()]++;
   }
@@ -57,7 +56,25 @@ class Branches {
   }
 
  private:
-  std::vector<UOp> with_own_numbers(const std::vector<UOp>& ops, size_t part) const {
+  // What workgroup memory each has of a type, the largest first: another has the same in its place.
+  static UOpMap<int32_t> shared_ranks(const LinearKernel& k) {
+    std::map<DType, std::vector<UOp>> by_type;
+    for (const UOp& u : k.ops)
+      if (u->op == Op::Shared) by_type[u->dtype].push_back(u);
+    UOpMap<int32_t> ranks;
+    for (auto& [t, all] : by_type) {
+      std::ranges::stable_sort(all, std::greater(),
+                               [](const UOp& u) { return u->get<SharedArg>().count; });
+      for (size_t i = 0; i < all.size(); i++) ranks.emplace(all[i], int32_t(i));
+    }
+    return ranks;
+  }
+  UOp shared(int32_t rank, DType t) const {
+    constexpr int32_t kTypes = 64;
+    return make(Op::Shared, t, {}, SharedArg{rank * kTypes + int32_t(t), counts_.at({rank, t})});
+  }
+  std::vector<UOp> with_own_numbers(const std::vector<UOp>& ops, size_t part,
+                                    const UOpMap<int32_t>& ranks) const {
     const auto by = int32_t(part) * kOwnNumbers;
     std::unordered_map<const Node*, UOp> mapped;
     std::vector<UOp> out, src;
@@ -71,12 +88,9 @@ class Branches {
         arg = own;
       } else if (u->op == Op::Register) {
         arg = u->get<int64_t>() + by;
-      } else if (u->op == Op::Shared) {
-        SharedArg own = u->get<SharedArg>();
-        own.count = shared_.at({own.number, u->dtype});
-        arg = own;
       }
-      out.push_back(make(u->op, u->dtype, src, arg));
+      out.push_back(u->op == Op::Shared ? shared(ranks.at(u), u->dtype)
+                                        : make(u->op, u->dtype, src, arg));
       mapped.emplace(u.get(), out.back());
     }
     return out;
@@ -106,7 +120,7 @@ class Branches {
     return make(Op::Range, DType::I32, {trips}, RangeArg{id, AxisKind::Loop});
   }
 
-  std::map<SharedKey, int64_t> shared_;  // elements of what they have in turn
+  std::map<std::pair<int32_t, DType>, int64_t> counts_;  // elements of what they have in turn
   std::vector<std::vector<UOp>> lists_;
   std::unordered_map<const Node*, int> uses_;
   std::unordered_set<const Node*> done_;

@@ -63,7 +63,7 @@ SumKernel sum_kernel(const Call& c, uint32_t number, const TargetOf& target_of) 
 
 // Elements of a product as its reader has them: for each offset that it is read at, the product's
 // loops.
-struct Group {
+struct ReadGroup {
   std::vector<UOp> ends;  // the reader's
   UOp unrolled;  // the reader's loop that goes through the group; none: it is one element
   UOpMap<UOp> at;   // of the product's loops
@@ -120,7 +120,7 @@ class SumTaker {
     if (!(value->dtype == DType::F32) || p.ends[0]->src(0)->src(0)->src_count > 2) return false;
     if (graph_.waits(from, c.calls) || graph_.separated(p.calls, into)) return false;
     if (is_wanted(slot, p, c) || !sums_alike(p, c) || !keep_apart(p, c, slot)) return false;
-    const std::optional<Group> group = group_of(p, c, slot);
+    const std::optional<ReadGroup> group = group_of(p, c, slot);
     if (!group || !fits(p, c, *group)) return false;
     join(from, into, slot, *group);
     return true;
@@ -137,7 +137,7 @@ class SumTaker {
              return x->src(0) == y->src(0);
            });
   }
-  bool fits(const SumKernel& p, const SumKernel& c, const Group& g) const {
+  bool fits(const SumKernel& p, const SumKernel& c, const ReadGroup& g) const {
     const int64_t made = c.sums * (g.unrolled ? g.unrolled->src(0)->max : 1) +
                          p.sums * int64_t(g.offsets.size());
     if (made * std::max(p.vectors, c.vectors) > kMostSums) return false;
@@ -167,7 +167,7 @@ class SumTaker {
     }
     return out;
   }
-  std::optional<Group> group_of(const SumKernel& p, const SumKernel& c, uint32_t slot) const {
+  std::optional<ReadGroup> group_of(const SumKernel& p, const SumKernel& c, uint32_t slot) const {
     const std::vector<UOp> offsets = offsets_of(c.ends, slot);
     if (offsets.empty()) return {};
     const auto loops = closed_ranges(c.ends[0].get());
@@ -175,14 +175,14 @@ class SumTaker {
       if (!std::ranges::equal(closed_ranges(end.get()), loops)) return {};
     if (offsets.size() == 1)
       if (const auto at = loops_at(p.ends[0], offsets[0]))
-        return Group{c.ends, {}, *at, {}, offsets};
+        return ReadGroup{c.ends, {}, *at, {}, offsets};
     for (const UOp& loop : loops) {
       const int64_t size = loop->src(0)->max;
       if (size > 1 && size <= kMostTogether)
-        if (std::optional<Group> g = unrolled_group(p, c.ends, offsets, loop)) return g;
+        if (std::optional<ReadGroup> g = unrolled_group(p, c.ends, offsets, loop)) return g;
       for (const auto& [below, n] : digits_of(offsets, loop)) {
         const auto [ends, digit] = with_digit(c.ends, loop, below, n);
-        if (std::optional<Group> g = unrolled_group(p, ends, offsets_of(ends, slot), digit)) return g;
+        if (std::optional<ReadGroup> g = unrolled_group(p, ends, offsets_of(ends, slot), digit)) return g;
       }
     }
     return {};
@@ -234,10 +234,10 @@ class SumTaker {
     return {std::move(out), digit};
   }
   // All that iterations of a loop read is the same few elements, which stand a step apart.
-  static std::optional<Group> unrolled_group(const SumKernel& p, const std::vector<UOp>& ends,
+  static std::optional<ReadGroup> unrolled_group(const SumKernel& p, const std::vector<UOp>& ends,
                                              const std::vector<UOp>& offsets, const UOp& loop) {
     const int64_t n = loop->src(0)->max;
-    Group g{ends, loop, {}, {}, {}};
+    ReadGroup g{ends, loop, {}, {}, {}};
     for (int64_t i = 0; i < n; i++)
       for (const UOp& o : offsets)
         add_once(g.offsets, simplify(substitute(o, {{loop, index_const(i)}})));
@@ -259,7 +259,7 @@ class SumTaker {
   }
 
   // ---- the kernel ----
-  void join(uint32_t from, uint32_t into, uint32_t slot, const Group& g) {
+  void join(uint32_t from, uint32_t into, uint32_t slot, const ReadGroup& g) {
     SumKernel &p = kernels_[from], &c = kernels_[into];
     UOpMap<UOp> at = g.at;
     int32_t next = free_range_id(sources(p.ends[0], g.ends)) + 1;
@@ -278,7 +278,7 @@ class SumTaker {
     for (int64_t i = 0; i < copies; i++) {
       for (const UOp& end : g.ends) ends.push_back(with_values(end, slot, g, i, values));
     }
-    c.ends = std::move(ends);
+    c.ends = with_rows_as_one(std::move(ends), p, g);
     if (c.sums == 0) c.summed.clear();
     for (const UOp& r : p.summed) {
       if (c.sums == 0) c.summed.push_back(at.at(r));
@@ -293,7 +293,43 @@ class SumTaker {
     p.possible = false;
     graph_.contract(c.calls);
   }
-  static UOp with_values(const UOp& end, uint32_t slot, const Group& g, int64_t i,
+  // Loops that walk rows of the product's matrix together, as heads and their elements, become one.
+  static std::vector<UOp> with_rows_as_one(std::vector<UOp> ends, const SumKernel& p,
+                                           const ReadGroup& g) {
+    for (const UOp& row : closed_ranges(p.ends[0].get())) {
+      std::vector<UOp> walked;
+      const auto loops = closed_ranges(ends[0].get());
+      for (const UOp& r : loops)
+        if (depends_on(g.at.at(row), r)) walked.push_back(r);
+      const auto first = walked.empty() ? loops.end() : std::ranges::find(loops, walked[0]);
+      const bool together = walked.size() > 1 && loops.end() - first >= std::ptrdiff_t(walked.size()) &&
+                            std::equal(walked.begin(), walked.end(), first);
+      if (together) ends = with_one_loop(ends, walked);
+    }
+    return ends;
+  }
+  static std::vector<UOp> with_one_loop(const std::vector<UOp>& ends,
+                                        const std::vector<UOp>& loops) {
+    const UOp all = range(index_const(extent(loops)), free_range_id(ends), AxisKind::Loop);
+    UOpMap<UOp> place;
+    UOp left = all;
+    for (size_t i = loops.size(); i-- > 0;) {
+      const int64_t size = loops[i]->src(0)->max;
+      place.emplace(loops[i], i == 0 ? left : floormod(left, size));
+      left = floordiv(left, size);
+    }
+    std::vector<UOp> out;
+    for (const UOp& end : ends) {
+      std::vector<UOp> own;
+      for (const UOp& r : closed_ranges(end.get())) {
+        if (!contains(loops, r)) own.push_back(r);
+        if (r == loops[0]) own.push_back(all);
+      }
+      out.push_back(make_end(simplify(substitute(end->src(0), place)), own));
+    }
+    return out;
+  }
+  static UOp with_values(const UOp& end, uint32_t slot, const ReadGroup& g, int64_t i,
                          const std::map<const Node*, UOp>& values) {
     UOp store = end->src(0);
     if (g.unrolled) store = simplify(substitute(store, {{g.unrolled, index_const(i)}}));

@@ -169,7 +169,7 @@ class GpuReduction : Chooser {
   }
   // The vector of a product has many times the bytes of packed rows: several of these load it once.
   void share_vectors(int output, int64_t width, int64_t together) {
-    const auto sums = int64_t(k_.reduces.size());  // that load it together
+    const int64_t sums = sums_of(output);  // that load it together
     int64_t rows = std::max<int64_t>(kPackedRows / sums, 1);
     const auto fits = [&] {
       return left(output) % rows == 0 && sums * together * lane_count(t_) * rows <= kPackedLanes &&
@@ -178,11 +178,17 @@ class GpuReduction : Chooser {
     while (rows > 1 && !fits()) rows /= 2;
     if (rows > 1) try_apply(t_, {OptKind::Upcast, output, rows});
   }
+  // How many reductions depend on an output axis, at least one.
+  int64_t sums_of(int output) const {
+    int64_t n = 0;
+    for (const UOp& r : k_.reduces) n += output >= 0 && depends_on(r, t_.axes[size_t(output)].range);
+    return std::max<int64_t>(n, 1);
+  }
   // Pieces of a row that an invocation has one after the other, a few at a time: their loads are on
   // the way together, and what is the same in all steps of the loop is done less often.
   void unroll_pieces(const std::vector<int>& axes, int64_t lanes) {
     for (int a : axes) {
-      const int64_t most = lanes / (lane_count(t_) * int64_t(k_.reduces.size()));
+      const int64_t most = lanes / lane_count(t_);
       const int64_t pieces = most > 1 ? divisor_up_to(left(a), most, true) : 1;
       if (pieces > 1) try_apply(t_, {OptKind::Unroll, a, pieces});
     }
@@ -245,7 +251,7 @@ class GpuReduction : Chooser {
         return false;
       }
     }
-    if (words.steps > 1) unroll_pieces(axes, kUnrolledLanes);
+    if (words.steps > 1) unroll_pieces(axes, kUnrolledLanes / sums_of(output));
     if (shorter) unroll_pieces(axes, kTogether);
     return true;
   }
