@@ -152,7 +152,7 @@ std::vector<PassTime> pass_times() {
   return out;
 }
 
-void pass_separate_loops(Lowering& l) { l.ast = separate_loops(l.ast); }
+void pass_separate_loops(Lowering& l) { l.ast = separate_loops(l.ast, l.target.has_local); }
 void pass_merge_axes(Lowering& l) { l.ast = sched::canonicalize(l.ast); }
 void pass_phases(Lowering& l) { l.ast = simplify(split_phases(l.ast)); }
 void pass_reduce_order(Lowering& l) {

@@ -85,11 +85,13 @@ Thin thin_product(const Call& c, const TargetOf& target_of) {
   if (c.kind != CallKind::Kernel || !(c.runs == 1) || !target_of(c.device).has_local) return out;
   const std::vector<const Node*> nodes = toposort(c.ast);
   if (!std::ranges::all_of(nodes, has_limits_known)) return out;
+  std::span<const UOp> folded;
   for (const Node* n : nodes) {
     if (n->op != Op::Reduce) continue;
-    const int64_t vectors = vectors_of(n);
-    if (vectors == 0 || vectors > kThinProduct) return out;
-    if (extent(closed_ranges(n)) < kLeastBesideSteps) return out;
+    const auto own = closed_ranges(n);
+    if (!folded.empty() && !std::ranges::equal(folded, own)) return out;
+    folded = own;
+    if (vectors_of(n) > kThinProduct || extent(own) < kLeastBesideSteps) return out;
   }
   const auto ends = c.ast->src();
   if (!sums_rows(ends) || nests_of(ends).size() > 1) return out;

@@ -22,6 +22,7 @@
 #include "sched/memory_plan.h"
 #include "sched/merge.h"
 #include "sched/normalize.h"
+#include "sched/norms.h"
 #include "sched/prepare.h"
 #include "sched/rows.h"
 #include "sched/single_rows.h"
@@ -186,6 +187,7 @@ Schedule form_calls(std::span<const UOp> sinks, std::span<ir::Storage* const> in
   constexpr std::pair<Step, FuseCalls> kFusions[] = {
       {Step::Rows, fuse_rows},
                                                     {Step::Sums, take_sums},
+                                                    {Step::Sums, take_norms},
                                                     {Step::Keep, keep_rows},
                                                     {Step::Merge, merge_kernels},
                                                     {Step::Beside, put_beside}};

@@ -56,7 +56,7 @@ TEST(Beside, SameValuesOnEveryTarget) {
   const UOp ast = beside(products());
   ASSERT_EQ(sched::launches_of(ast).size(), 3u);
   for (const NamedTarget& t : test_targets()) {
-    for (const uint64_t seed : {0, 1, 2}) {
+    for (const uint64_t seed : {0, 1, 2, 3, 4, 5, 6, 7}) {
       const std::string what = fmt::format("{} seed {}", t.name, seed);
       LinearKernel k;
       ASSERT_NO_THROW(k = lower(ast, t.target, {.random_seed = seed})) << what;
@@ -64,6 +64,42 @@ TEST(Beside, SameValuesOnEveryTarget) {
       ASSERT_NO_THROW(expect_same(ast, k, 1e-5, what)) << what << "\n" << to_text(k);
     }
   }
+}
+
+// The sum of a vector's squares, which all rows of a matrix have in common, is made by the loop of
+// their products; also where rows are a loop of their own, and of a matrix that is packed.
+UOp normed_ast(int64_t rows, int64_t length, bool packed) {
+  AstBuilder b;
+  const UOp row = b.loop(rows), k = b.fold(length), x = load(1, length, k);
+  const DType stored = packed ? DType::U8 : DType::F32;
+  const UOp weight = cast(load(2, rows * length, row * length + k, stored), DType::F32);
+  const UOp sum = reduce_over(Op::Add, weight * x, {k}), squares = reduce_over(Op::Add, x * x, {k});
+  const UOp scale = alu(Op::Recip, {alu(Op::Sqrt, {squares + constant(DType::F32, 1)})});
+  return kernel_of({store(0, rows, row, sum * scale, {row})});
+}
+
+TEST(Beside, SquaresAreSummedWithProducts) {
+  for (const NamedTarget& t : test_targets()) {
+    for (const bool packed : {false, true}) {
+      for (const auto& [rows, length] : {std::pair(24, 512), std::pair(9, 131), std::pair(1, 96)}) {
+        const UOp ast = normed_ast(rows, length, packed);
+        for (const uint64_t seed : {0, 1, 2, 3, 4, 5, 6, 7}) {
+          const std::string what = fmt::format("{} {}x{} seed {}", t.name, rows, length, seed);
+          LinearKernel k;
+          ASSERT_NO_THROW(k = lower(ast, t.target, {.random_seed = seed})) << what;
+          ASSERT_NO_THROW(check_linear_spec(k.ops, "lower")) << what << "\n" << to_text(k);
+          ASSERT_NO_THROW(expect_same(ast, k, 1e-5, what)) << what << "\n" << to_text(k);
+        }
+      }
+    }
+  }
+  // One loop for both, and rows for the subgroups of a workgroup.
+  const LinearKernel k = lower(normed_ast(256, 2048, true), builtin_target("aco-gfx1100"));
+  const auto loops = std::ranges::count_if(k.ops, [](const UOp& u) {
+    return u->op == Op::Range && u->get<RangeArg>().kind == AxisKind::Reduce;
+  });
+  EXPECT_EQ(loops, 1) << to_text(k);
+  EXPECT_EQ(k.local[0], 128u);
 }
 
 TEST(Beside, EachKeepsItsMapping) {

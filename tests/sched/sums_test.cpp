@@ -1,11 +1,14 @@
-// Products made where they are read, and products that are launched beside each other: what kernels
-// they are, and their values on the host.
+// Products and norms made where they are read, and products that are launched beside each other: what
+// kernels they are, and their values on the host.
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 #include "ir/walk.h"
 #include "sched/beside.h"
 #include "sched/host_run.h"
 #include "sched/models.h"
+#include "sched/norms.h"
 #include "sched/parts.h"
 #include "sched/sums.h"
 
@@ -24,12 +27,12 @@ Target gpu() {
   return t;
 }
 
-// The kernels of a schedule that leaves rows to their own kernels, which sums of unpacked weights
-// would be.
-std::shared_ptr<const Schedule> checked(const std::vector<UOp>& sinks, const Target& target = gpu()) {
+// Without fusion of rows, which sums of unpacked weights are too.
+std::shared_ptr<const Schedule> checked(const std::vector<UOp>& sinks, const Target& target = gpu(),
+                                        bool rows = false) {
   const TargetOf target_of = [&](const std::string&) -> const Target& { return target; };
   StepChoice steps;
-  steps.skip("rows");
+  if (!rows) steps.skip("rows");
   const Scheduled s = schedule(sinks, target_of, {}, steps);
   const Contents contents = random_contents(s, 1);
   const RunResult got = run_schedule(s, contents);
@@ -37,9 +40,11 @@ std::shared_ptr<const Schedule> checked(const std::vector<UOp>& sinks, const Tar
   for (size_t k = 0; k < sinks.size(); k++) {
     const Values& right = want.eval(sinks[k]);
     EXPECT_EQ(got.sinks[k].size(), right.size());
-    for (size_t i = 0; i < right.size(); i++)
-      EXPECT_NEAR(got.sinks[k][i].as_double(), right[i].as_double(), 1e-4)
+    for (size_t i = 0; i < right.size(); i++) {
+      const double x = right[i].as_double();
+      EXPECT_NEAR(got.sinks[k][i].as_double(), x, 1e-4 * (1 + std::abs(x)))
           << "sink " << k << " element " << i << "\n" << to_text(*s.schedule);
+    }
   }
   return s.schedule;
 }
@@ -103,6 +108,43 @@ TEST(Sums, WhatOthersReadTooIsStored) {
   // More elements that are read together than an invocation makes at once.
   const UOp eight = reshape(y, {Dim(1), Dim(12), Dim(8)});
   EXPECT_EQ(kernel_count(*checked({add(eight, flip(eight, {2}))})), 2);
+}
+
+// x * w, divided by the root of the mean of the squares of x.
+UOp normed(const UOp& x) {
+  const UOp mean = mul(reduce(Op::Add, mul(x, x), {1}), number(1.0 / double(kLength)));
+  const UOp scale = recip(alu(Op::Sqrt, {add(mean, number(1e-5))}));
+  return mul(mul(x, expand(scale, x->shape)), broadcast(host_buffer({kLength}), x->shape));
+}
+
+std::shared_ptr<const Schedule> with_rows(const std::vector<UOp>& sinks) {
+  return checked(sinks, gpu(), true);
+}
+
+TEST(Norms, WhatElementsHaveInCommonLeavesTheSum) {
+  const UOp x = add(vectors(1), vectors(1)), y = normed(x);
+  const UOp gated = mul(relu(matmul(y, weight(96))), matmul(y, weight(96)));
+  // What is normed is stored, no more.
+  const auto s = with_rows({gated});
+  EXPECT_EQ(kernel_count(*s), 1) << to_text(*s);
+  EXPECT_EQ(kernel_count(*with_rows({gated, contiguous(x)})), 2);
+  EXPECT_EQ(kernel_count(*with_rows({matmul(y, weight(96)), matmul(y, weight(32))})), 1);
+  const UOp two = normed(vectors(2));
+  EXPECT_EQ(kernel_count(*with_rows({matmul(two, weight(96))})), 1);
+}
+
+TEST(Norms, StayWhereOthersReadThem) {
+  const UOp x = vectors(1), y = normed(x);
+  EXPECT_EQ(kernel_count(*with_rows({matmul(y, weight(96)), contiguous(y)})), 2);
+  EXPECT_EQ(kernel_count(*with_rows({matmul(normed(vectors(4)), weight(96))})), 2);
+  EXPECT_EQ(kernel_count(*with_rows({matmul(layer_norm(x, host_buffer({kLength})), weight(96))})), 2);
+}
+
+// The vector changes before its product: that is of the old one.
+TEST(Norms, ReadNothingThatIsOverwritten) {
+  const UOp a = host_buffer({1, kLength}), old = normed(a);
+  with_rows({assign(a, add(a, number(1))), matmul(old, weight(96))});
+  with_rows({assign(a, matmul(old, weight(kLength)))});
 }
 
 TEST(Sums, NotOfManyVectorsNorOnACpu) {

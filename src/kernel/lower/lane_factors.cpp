@@ -46,7 +46,7 @@ UOp with_lane_digits(const UOp& ast, int64_t vector) {
   if (digits.empty()) return ast;
   return simplify(rebuild(ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
     if (const auto it = joined.find(old); it != joined.end()) return it->second;
-    if (old->op != Op::Reduce) return {};
+    if (old->op != Op::Reduce && old->op != Op::End) return {};  // copies walk lanes, too
     std::vector<UOp> closed{src[0]};
     for (const UOp& r : closed_ranges(old.get())) {
       if (const auto it = digits.find(r); it != digits.end())

@@ -36,6 +36,11 @@ class ReduceLowerer {
       if (n->op == Op::Register) registers_ = std::max(registers_, n->get<int64_t>() + 1);
       if (n->op == Op::Shared) shared_ = std::max(shared_, n->get<SharedArg>().number + 1);
     }
+    // Reductions in one loop begin and end together, inside all that one of them stands in.
+    for (const Node* n : toposort(ast)) {
+      if (n->op != Op::Reduce) continue;
+      for (const UOp& r : closed_ranges(n)) around_[r.get()] |= deps_.of(UOp(n));
+    }
     by_lanes_ = !outermost && !matrices && folds_in_subgroups(target, width, rows * width);
   }
 
@@ -57,7 +62,7 @@ class ReduceLowerer {
     const UOp &current = u->src(0)->src(0), value = u->src(2)->src(0);
     const UOp reg(without_after(current.get()));
     const UOp first = make_store(current, alu(Op::Mul, {u->src(0), u->src(1)}));
-    return summed(Op::Add, value, parts, make_after(reg, sources(first, parts.serial)), reg, false);
+    return summed(Op::Add, value, parts, make_after(reg, sources(first, parts.serial)), reg, {});
   }
 
   UOp lower(const UOp& reduce) {
@@ -131,29 +136,37 @@ class ReduceLowerer {
 
   UOp accumulate(Op op, UOp value, const ReduceParts& parts) {
     std::vector<UOp> lanes = lanes_of(value, parts.unrolled);
-    const bool partial = keeps_partial_sums(lanes, parts, value->dtype);
-    if (partial) lanes.insert(lanes.end(), parts.unrolled.begin(), parts.unrolled.end());
-    RangeMask inner = 0;
+    RangeMask inner = 0, around = deps_.of(value);
     for (const auto* list : {&parts.serial, &parts.unrolled, &parts.shared}) {
       for (const UOp& r : *list) inner |= deps_.bit(r);
     }
+    for (const UOp& r : parts.serial)
+      if (const auto it = around_.find(r.get()); it != around_.end()) around |= it->second;
+    // A sum that another one's loop makes besides waits for none, and has few registers.
+    const bool besides =
+        ((around ^ deps_.of(value)) & ~inner) && is_dot(op, value, parts.unrolled);
+    const bool partial = !besides && keeps_partial_sums(lanes, parts, value->dtype);
+    if (partial) lanes.insert(lanes.end(), parts.unrolled.begin(), parts.unrolled.end());
     const UOp reg = make(Op::Register, value->dtype, lanes, register_arg(value));
     std::vector<UOp> before;
-    for (const UOp& r : deps_.list(deps_.of(value) & ~inner)) {
+    for (const UOp& r : deps_.list(around & ~inner)) {
       if (is_loop(kind_of(r.get()))) before.push_back(r);
     }
     const UOp init = make_store(make_after(reg, before), identity_of(op, value));
     const UOp current = make_after(reg, sources(init, parts.serial));
-    const UOp result = summed(op, value, parts, current, reg, partial);
+    const UOp result = summed(op, value, parts, current, reg, {partial, besides});
     return partial ? fold_lanes(op, result, parts.unrolled) : result;
   }
   // The register once all steps are added to what it has before the first.
+  struct How {
+    bool partial = false, chained = false;  // sums of each unrolled lane; one multiply-add after the other
+  };
   UOp summed(Op op, const UOp& value, const ReduceParts& parts, const UOp& current, const UOp& reg,
-             bool partial) {
+             How how) {
     const UOp sum = make_load(current);
-    const bool dot = !partial && adds_products(op, value, parts.unrolled);
-    const UOp next = dot       ? make_dot(value, sum, parts.unrolled)
-                     : partial ? combine(op, sum, value)
+    const bool dot = !how.partial && (how.chained || adds_products(op, value, parts.unrolled));
+    const UOp next = dot           ? make_dot(value, sum, parts.unrolled)
+                     : how.partial ? combine(op, sum, value)
                                : combine(op, sum, fold_lanes(op, value, parts.unrolled));
     return make_load(make_after(reg, {make_end(make_store(current, next), parts.serial)}));
   }
@@ -245,6 +258,7 @@ class ReduceLowerer {
   const Target& target_;
   const bool outermost_;
   int64_t reduces_ = 0;
+  std::map<const Node*, RangeMask> around_;  // by range that is folded
   bool by_lanes_ = false;      // shared reductions: lanes hand each other their parts
   int64_t registers_ = 0;
   int32_t shared_ = 0;
