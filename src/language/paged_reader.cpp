@@ -41,8 +41,9 @@ PagedReader::PagedReader(const Config& config, const Weights& weights,
 
 int64_t PagedReader::rows_for(int64_t tokens) {
   int64_t rows = kRows[0];
-  for (const int64_t r : kRows)
-    if (tokens > r / 4) rows = r;
+  // Rows that stay empty are computed as well.
+  for (size_t i = 1; i < kRows.size(); i++)
+    if (tokens > std::max(kRows[i] / 4, kRows[i - 1])) rows = kRows[i];
   return rows;
 }
 

@@ -26,12 +26,12 @@ class PagedReader {
  public:
   // Rows of a call for one sequence. Fewer graphs compile sooner, pieces that fit the prompt better
   // are read sooner.
-  static constexpr std::array<int64_t, 3> kRows{1, 32, 256};
+  static constexpr std::array<int64_t, 4> kRows{1, 32, 256, 512};
   PagedReader(const Config& config, const Weights& weights, const std::vector<float>& rope_factors,
               int64_t context, int64_t pages, CacheType cache);
   // So many rows read the next piece of that many tokens.
   static int64_t rows_for(int64_t tokens);
-  // Several pieces have one token each, one has up to 256: one call. The logits behind the last
+  // Several pieces have one token each, one has up to 512: one call. The logits behind the last
   // token of each, valid until the next call.
   std::span<const float> read(std::span<const Piece> pieces);
   // The logits behind each token of a piece of up to kEach.

@@ -39,6 +39,11 @@ constexpr const char* kStoreFence = R"c(
 #endif
 )c";
 
+// What is stored in `a` before is loaded from there after: a compiler would keep it in registers.
+constexpr const char* kInMemory = R"c(
+#define TUFF_IN_MEMORY(a) __asm__("" : "+m"(a))
+)c";
+
 // The lanes of a mask (0 or -1) of contiguous memory: what is outside it is not touched.
 constexpr const char* kAll = R"c(
 #if __has_builtin(__builtin_reduce_and)
@@ -264,6 +269,7 @@ Prelude cpu_prelude() {
       p.add({"$Tx$N"}, kVector, lanes(type, n));
   p.add({"TUFF_STREAM("}, kStream);
   p.add({"TUFF_STORE_FENCE("}, kStoreFence);
+  p.add({"TUFF_IN_MEMORY("}, kInMemory);
   add_masked_accesses(p);
   add_narrow_floats(p);
   add_arithmetic(p);

@@ -209,10 +209,12 @@ void CKernel::emit_register(size_t i) {
 void CKernel::emit_alu(size_t i) {
   const Node& u = *k_.ops[i];
   const int count = space_.count(scalar_mask(k_.lanes[i]));
+  values_[i].resize(static_cast<size_t>(count));
+  if (alu_packed(i)) return;
   for (int n = 0; n < count; ++n) {
     std::vector<CValue> x;
     for (const ir::UOp& s : u.src()) x.push_back(value(s.get(), k_.lanes[i], n));
-    values_[i].push_back(alu(u, x));
+    values_[i][static_cast<size_t>(n)] = alu(u, x);
   }
 }
 

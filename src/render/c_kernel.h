@@ -103,6 +103,15 @@ class CKernel {
   void load_transposed(size_t i, const ir::Node& index, int first, int bit);
   std::vector<std::string> transposed(std::vector<std::string> rows, DType t);
   std::string joined(std::vector<std::string> parts, DType t, int n);
+
+  // Scalar instances as vectors: c_packs.cpp.
+  bool may_pack(size_t i) const;
+  bool feeds_scalars_alone(size_t i) const;
+  void set_pack(size_t i, const std::string& name);
+  bool load_packed(size_t i, const ir::Node& index);
+  std::string packed_operand(size_t i, size_t source, bool& packed);
+  bool alu_packed(size_t i);
+
   CValue load_register(size_t i, const ir::Node* reg, int instance);
   bool changes_before_last_use(size_t load, const ir::Node* reg) const;
   void store_register(size_t i, const ir::Node* reg);
@@ -137,6 +146,7 @@ class CKernel {
   kernel::LaneMask vector_mask_ = 0;
   std::unordered_map<const ir::Node*, size_t> position_;
   std::vector<std::vector<CValue>> values_;  // per op, per instance without the Vector bit
+  std::unordered_map<size_t, std::string> packs_;  // op -> the vector whose lanes its instances are
   std::unordered_map<std::string, std::string> defined_;  // expression -> variable, of this op
   size_t current_ = 0, shared_bytes_ = 0;
   bool streams_ = false;  // stores past the caches

@@ -82,6 +82,7 @@ void CKernel::emit_load(size_t i) {
   const bool gated = from->op == Op::Index && from->src_count > 2;
   const bool scalars = !dialect_.simd || !(mask & vector_mask_);
   if (gated && scalars && out.size() > 1) return load_behind_gates(i, *from);
+  if (load_packed(i, *from)) return;
   for (int n = 0; n < static_cast<int>(out.size()); ++n) {
     if (!out[n].base.empty()) continue;  // loaded with an instance before it
     if (from->op == Op::Register) {

@@ -124,6 +124,51 @@ TEST(Prefetch, LoopsOfARowShareItsLines) {
   check_linear_spec(k.ops, "prefetch");  // what two loops need of an offset stands before both
 }
 
+// Rows of records of so many bytes, of which the last `used` ones are multiplied by x and added.
+UOp records_ast(int64_t rows, int64_t count, int64_t bytes, int64_t used) {
+  AstBuilder b;
+  const UOp row = b.loop(rows), r = b.fold(count), n = b.fold(used);
+  const UOp at = (row * count + r) * bytes + n + (bytes - used);
+  const UOp x = load(2, count * used, r * used + n);
+  return kernel_of({store(0, rows, row,
+                          reduce_over(Op::Add, cast(load(1, rows * count * bytes, at, DType::U8),
+                                                    DType::F32) * x, {r, n}), {row})});
+}
+
+// Packed weights: each block is read by loads of a part of it, whatever lies between.
+TEST(Prefetch, RecordsAreAskedForWhole) {
+  const Target t = small_cache();
+  const auto unrolled = [&](int64_t bytes, std::vector<Opt> rows) {
+    rows.insert(rows.begin(), {OptKind::Unroll, 2, 32});
+    std::vector<Asked> of_records;
+    for (const Asked& a : asked(lower_with(records_ast(8, 64, bytes, 32), t, rows)))
+      if (a.slot == 1) of_records.push_back(a);
+    return of_records;
+  };
+  const std::vector<Asked> one_line{{1, 256 + 2, 1, false}};
+  EXPECT_EQ(unrolled(34, {}), one_line);
+  // A record is longer than a line, and half of it is read.
+  EXPECT_TRUE(unrolled(68, {}).empty());
+  // Four rows beside each other, each of them longer than twice the distance.
+  const std::vector<Asked> each_row{{1, 258, 1, false},
+                                    {1, 258 + 34 * 64, 1, false},
+                                    {1, 258 + 2 * 34 * 64, 1, false},
+                                    {1, 258 + 3 * 34 * 64, 1, false}};
+  EXPECT_EQ(unrolled(34, {{OptKind::Upcast, 0, 4}}), each_row);
+  // Shorter: those that the next iteration of the loop around begins with.
+  Target far = small_cache(2048);
+  const std::vector<Asked> next_rows = [&] {
+    std::vector<Asked> out;
+    for (int64_t r = 0; r < 2; r++) out.push_back({1, 2 + (2 + r) * 34 * 64, 1, false});
+    return out;
+  }();
+  std::vector<Asked> got;
+  for (const Asked& a : asked(lower_with(records_ast(8, 64, 34, 32), far,
+                                         {{OptKind::Unroll, 2, 32}, {OptKind::Upcast, 0, 2}})))
+    if (a.slot == 1) got.push_back(a);
+  EXPECT_EQ(got, next_rows);
+}
+
 TEST(Prefetch, ItIsSkippedByNameAndLeftOutWhereAccessesAreChecked) {
   const Target t = small_cache();
   const std::vector<std::string> skipped{"prefetch"};
@@ -135,7 +180,7 @@ TEST(Prefetch, ItIsSkippedByNameAndLeftOutWhereAccessesAreChecked) {
 TEST(Prefetch, ChangesNoResult) {
   const UOp asts[] = {softmax_ast(12, 64),    softmax_ast(6, 96),      sum_ast(4, 256),
                       elementwise_ast(8, 64), elementwise_ast(2, 509), transpose_ast(32, 32),
-                      scaled(1024),           scaled(1024, 1, true)};
+                      scaled(1024),           scaled(1024, 1, true),   records_ast(8, 64, 34, 32)};
   const Target t = small_cache();
   int asking = 0;
   for (const UOp& ast : asts) {

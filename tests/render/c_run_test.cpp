@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/os.h"
+#include "ir/kernel_floor.h"
 #include "kernel/ast_builder.h"
 #include "kernel/pipeline.h"
 #include "render/c.h"
@@ -246,6 +247,44 @@ TEST(RenderC, WindowsOfEveryTypeAndWidth) {
     for (const int64_t lanes : {2, 4, 8, 32, 64}) add(DType::F32, window, lanes);
   }
   add(DType::F32, 8, 16);
+  check(cases);
+}
+// What a vector's numbers share is computed for several vectors at once: bytes beside each other, a
+// choice by which of them it is, and lanes of fewer of these digits.
+TEST(RenderC, ScalarsOfSeveralVectorsAreOneVector) {
+  using kernel::OptKind;
+  namespace ast = kernel::testing;
+  Target t = builtin_target("c-x86-64");
+  t.vector_bytes = 64;
+  constexpr int64_t kRows = 6, kBlocks = 5, kNumbers = 16;
+  std::vector<Case> cases;
+  const auto add = [&](DType type, int64_t groups) {
+    ast::AstBuilder b;
+    const ir::UOp row = b.loop(kRows), block = b.fold(kBlocks), group = b.fold(groups),
+                  n = b.fold(kNumbers);
+    const ir::UOp at = (row * kBlocks + block) * (2 * groups);
+    const auto byte = [&](const ir::UOp& offset) {
+      return cast(ast::load(1, kRows * kBlocks * 2 * groups, at + offset, type), DType::I32);
+    };
+    const ir::UOp four = ir::int_const(DType::I32, 4), low = ir::int_const(DType::I32, 15);
+    const ir::UOp even = byte(group), odd = byte(group + groups);
+    const ir::UOp chosen = alu(ir::Op::Where, {lt(group, ir::index_const(groups / 2)),
+                                           alu(ir::Op::And, {even, low}),
+                                           alu(ir::Op::Shr, {odd, four})});
+    const ir::UOp scale = cast(chosen, DType::F32) * ir::constant(DType::F32, 0.5);
+    const ir::UOp x = ast::load(2, kBlocks * groups * kNumbers,
+                                (block * groups + group) * kNumbers + n);
+    cases.push_back({kernel::lower_with(
+        ast::kernel_of({ast::store(0, kRows, row,
+                                   ast::reduce_over(ir::Op::Add, scale * x, {block, group, n}),
+                                   {row})}),
+        t, {{OptKind::Unroll, 3, kNumbers}, {OptKind::Unroll, 2, groups}}), Values::Whole});
+    const std::string text = render_c(c_cpu(), cases.back().kernel, {}).text;
+    EXPECT_EQ(text.find("TUFF_IN_MEMORY(") != std::string::npos, groups >= 4)
+        << text;
+  };
+  for (const DType type : {DType::U8, DType::I8, DType::I16, DType::I32}) add(type, 8);
+  for (const int64_t groups : {2, 4}) add(DType::U8, groups);
   check(cases);
 }
 TEST(RenderC, NestedLoopsWithSymbolicExtent) {

@@ -46,9 +46,11 @@ UOp with_lane_digits(const UOp& ast, int64_t vector) {
   if (digits.empty()) return ast;
   return simplify(rebuild(ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
     if (const auto it = joined.find(old); it != joined.end()) return it->second;
-    if (old->op != Op::Reduce && old->op != Op::End) return {};  // copies walk lanes, too
+    // The loops of a copy end as those of a sum do.
+    if (old->op != Op::Reduce && old->op != Op::End) return {};
     std::vector<UOp> closed{src[0]};
-    for (const UOp& r : closed_ranges(old.get())) {
+    for (size_t i = 1; i < old->src_count; i++) {
+      const UOp& r = old->src(i);
       if (const auto it = digits.find(r); it != digits.end())
         closed.insert(closed.end(), it->second.begin(), it->second.end());
       else

@@ -18,6 +18,7 @@ using namespace ir;
 namespace {
 
 constexpr int64_t kLineBytes = 64;  // longer lines are asked for twice
+constexpr int64_t kLeastRecord = 16, kMostRecord = 1024;  // bytes of one iteration
 
 // A serial loop of the list.
 struct Loop {
@@ -41,6 +42,7 @@ struct Stream {
   bool write = false;
   int64_t step = 0;  // elements of one iteration
   int64_t lanes = 1;
+  int64_t rows = 1;  // that lanes walk beside each other, for records
   int64_t element_bytes() const { return int64_t(size_bytes(memory->dtype)); }
   int64_t memory_bytes() const { return memory->get<ParamArg>().count * element_bytes(); }
   int32_t slot() const { return memory->get<ParamArg>().slot; }
@@ -55,7 +57,7 @@ class Prefetches {
   }
 
   void run() {
-    if (streams_.empty()) return;
+    if (streams_.empty() && records_.empty()) return;
     for (size_t l = 0; l < loops_.size(); l++) row(int(l));
     for (size_t l = 0; l < loops_.size(); l++) walk(int(l));
     if (!inserted_.empty()) rebuild_list();
@@ -87,7 +89,63 @@ class Prefetches {
     for (size_t l = 0; l < loops_.size(); l++) {
       if (!innermost(int(l)) || loops_[l].trips == 0) continue;
       for (size_t i = loops_[l].begin; i < loops_[l].end; i++) add_stream(int(l), i);
+      find_records(int(l));
     }
+  }
+  // Memory that each iteration reads a record of, by several loads, as blocks of packed weights.
+  void find_records(int l) {
+    struct Record {
+      std::vector<Stream> loads;
+      int64_t bytes = 0;  // that they load of it
+    };
+    std::map<std::pair<int32_t, int64_t>, Record> records;  // by slot and length
+    for (size_t at = loops_[size_t(l)].begin; at < loops_[size_t(l)].end; at++) {
+      const UOp& u = k_.ops[at];
+      const Node* memory = u->op == Op::Load ? accessed_memory(u.get()) : nullptr;
+      if (!memory || memory->op != Op::Param || u->src(0)->src_count > 2) continue;
+      Stream s{at, l, UOp(memory), u->src(0)->src(1)};
+      const std::optional<int64_t> step = lane_stride(s.offset, loops_[size_t(l)].range);
+      if (!step || *step <= 0 || s.memory_bytes() <= int64_t(target_.l2_bytes)) continue;
+      s.step = *step;
+      Record& r = records[{s.slot(), s.step}];
+      r.bytes += lanes_within(s) * s.element_bytes();
+      r.loads.push_back(std::move(s));
+    }
+    for (auto& [key, r] : records) {
+      Stream& s = r.loads[0];
+      const int64_t bytes = s.step * s.element_bytes();
+      const bool known = std::ranges::any_of(
+          streams_, [&](const Stream& t) { return t.loop == l && t.slot() == s.slot(); });
+      if (known || bytes < kLeastRecord || bytes > kMostRecord || 2 * r.bytes < bytes) continue;
+      if (first_record(s)) records_.push_back(s);
+    }
+  }
+  // How many lanes an access has inside its record.
+  int64_t lanes_within(const Stream& s) const {
+    int64_t n = 1;
+    for (const Node* lane : toposort(s.offset)) {
+      if (lane->op != Op::Range || !is_lane(kind_of(lane))) continue;
+      const std::optional<int64_t> stride = lane_stride(s.offset, UOp(lane));
+      if (stride && *stride < s.step) n *= lane->src(0)->const_int();
+    }
+    return n;
+  }
+  // The offset of the first lane, beside which others have rows of their own. False: those are not
+  // next to each other.
+  bool first_record(Stream& s) const {
+    UOpMap<UOp> none;
+    const int64_t row = s.step * loops_[size_t(s.loop)].trips;
+    for (const Node* n : toposort(s.offset)) {
+      if (n->op != Op::Range || !is_lane(kind_of(n))) continue;
+      const UOp lane(n);
+      const std::optional<int64_t> stride = lane_stride(s.offset, lane);
+      none.emplace(lane, int_const(lane->dtype, 0));
+      if (!stride || *stride < s.step) continue;
+      if (*stride != row || s.rows > 1) return false;
+      s.rows = lane->src(0)->const_int();
+    }
+    s.offset = substitute(s.offset, none);
+    return true;
   }
   void add_stream(int l, size_t at) {
     const UOp& u = k_.ops[at];
@@ -197,6 +255,15 @@ class Prefetches {
     }
     for (const auto& [slot, s] : first)
       fetch(*s, l, s->offset, target_.prefetch_bytes / s->element_bytes(), s->step);
+    for (const Stream& s : records_)
+      if (s.loop == l && walked_once(s)) fetch_records(s);
+  }
+  // Of each row; where several of them are short, the next ones'.
+  void fetch_records(const Stream& s) {
+    const int64_t row = s.step * loops_[size_t(s.loop)].trips;
+    const int64_t far = target_.prefetch_bytes / s.element_bytes();
+    const int64_t ahead = s.rows > 1 && row < 2 * far ? s.rows * row : far;
+    for (int64_t r = 0; r < s.rows; r++) fetch(s, s.loop, s.offset, ahead + r * row, s.step);
   }
   // No element twice, and what lies ahead is what the loop, or its next run, comes to.
   bool walked_once(const Stream& s) const {
@@ -204,8 +271,9 @@ class Prefetches {
     int64_t elements = s.step * l.trips;
     const bool is_long = elements * s.element_bytes() >= 4 * int64_t(target_.prefetch_bytes);
     const bool goes_on = l.parent >= 0 && lane_stride(s.offset, loops_[size_t(l.parent)].range) ==
-                                              std::optional<int64_t>(elements);
+                                              std::optional<int64_t>(elements * s.rows);
     if (!is_long && !goes_on) return false;
+    elements *= s.rows;
     for (int p = l.parent; p >= 0; p = loops_[size_t(p)].parent)
       elements *= std::max<int64_t>(loops_[size_t(p)].range->src(0)->max, 1);
     for (const Dim& d : k_.groups) elements *= d.max();
@@ -253,7 +321,7 @@ class Prefetches {
   LinearKernel& k_;
   const Target& target_;
   std::vector<Loop> loops_;
-  std::vector<Stream> streams_;
+  std::vector<Stream> streams_, records_;
   std::set<size_t> in_rows_;                          // streams that rows have taken, by position
   std::unordered_map<const Node*, size_t> position_;  // in the list, or after what it is inserted
   std::map<size_t, std::vector<UOp>> inserted_;       // after a position of the list

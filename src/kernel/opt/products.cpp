@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "ir/walk.h"
 #include "kernel/opt/stage.h"
@@ -24,6 +25,10 @@ constexpr double kTransposedCopy = 12;  // a vector packed of what lies across i
 constexpr double kFarLine = 60;     // a cache line that is not in the L1 cache, and its page
 constexpr double kStreamedVector = 6;  // a load of what the L2 cache has no room for
 constexpr double kScatteredLine = 3;   // one that the L2 cache has, a row away from the last
+constexpr double kSharedLine = 3;      // one that the cores' last cache has ...
+constexpr double kMemoryLine = 40;     // ... and one that it does not, with others that go on
+constexpr int64_t kOwnShare = 8;       // L2 caches that a core's share of the last cache is like
+constexpr int64_t kL2Ways = 16;
 constexpr int64_t kLineBytes = 64, kUnknownL1Bytes = 32 << 10;
 constexpr int64_t kL1SetSpan = 4096;   // bytes from one line to the next of the same set of L1
 constexpr int64_t kDotTile = 12;       // sums that products along contiguous memory keep at once ...
@@ -60,6 +65,8 @@ struct Plan {
   // all their iterations. The longest of them is shared out to so many groups; 0: all are groups.
   int inner = -1;
   int64_t inner_groups = 0;
+  // x is copied for all columns of a group, which are loops inside those of the rows: y is read once.
+  bool whole_x = false;
   // Where y is copied too, once in each of those iterations, x is copied for all of its columns.
   bool keeps_x() const { return stage_x && stage_y && inner_groups > 0; }
   double cost = 1e300;
@@ -297,6 +304,24 @@ class PackedProduct : Chooser {
                                 : double(p.width) * kScalarCopy + vectors * p.x.operations;
     return (one + (streamed ? kStreamedVector * vectors : 0)) * double(reduced_);
   }
+  // Rows that are read where they lie, once for each column of tiles: they leave the L2 cache between
+  // two of these.
+  double read_y_cost(const Plan& p, int64_t times, int64_t tiles) const {
+    const double bytes = double(tiles * p.rows * reduced_ * p.y.element_bytes);
+    const double own = double(target_.l2_bytes) / 2;
+    if (own == 0 || bytes <= own) return 0;
+    const double all = double(left(p.row) * reduced_ * p.y.element_bytes);
+    const double line = all > double(kOwnShare) * double(target_.l2_bytes) ? kMemoryLine : kSharedLine;
+    return double(times) * bytes / double(kLineBytes) * line / sets_of_rows(p);
+  }
+  // The part of the L2 cache's sets that rows lie in which begin a power of two apart: of a sum that
+  // is cut each row has a piece.
+  double sets_of_rows(const Plan& p) const {
+    const int64_t span = int64_t(target_.l2_bytes) / kL2Ways, run = reduced_ * p.y.element_bytes;
+    if (p.y.apart <= run || span == 0) return 1;
+    const int64_t beginnings = span / std::gcd(span, p.y.apart);
+    return double(std::min(span, beginnings * run)) / double(span);
+  }
   double copy_y_cost(const Plan& p, int64_t tiles) const {
     const int64_t rows = tiles * p.rows, apart = std::min(p.y.apart, kLineBytes);
     const int64_t run = p.y.unit ? left(k_.main_axes.back()) : 1;
@@ -320,6 +345,9 @@ class PackedProduct : Chooser {
             Plan q = tile;
             q.stage_x = stage_x, q.stage_y = stage_y, q.column_groups = gc, q.row_groups = gr;
             choose_inner(p, q, ceil_div(columns, gc), ceil_div(row_tiles, gr));
+            q.whole_x = stage_x && !stage_y && q.inner < 0;
+            if (q.whole_x && columns > gc)
+              choose_inner(p, q, ceil_div(columns, gc), ceil_div(row_tiles, gr));
           }
         }
       }
@@ -350,11 +378,12 @@ class PackedProduct : Chooser {
   // Whether there is room for the copies of a group of so many tiles, whose size is known here.
   bool fits(const Plan& p, int64_t columns, int64_t row_tiles) const {
     if (p.stage_y && axis(p.row).symbolic && row_tiles > 1) return false;
-    if (p.keeps_x() && axis(p.column).symbolic && columns > 1) return false;
-    const int64_t x_bytes = p.stage_x ? copy_bytes(p) * (p.keeps_x() ? columns : 1) : 0;
+    const bool all_columns = p.keeps_x() || p.whole_x;
+    if (all_columns && axis(p.column).symbolic && columns > 1) return false;
+    const int64_t x_bytes = p.stage_x ? copy_bytes(p) * (all_columns ? columns : 1) : 0;
     const int64_t y_bytes = p.stage_y ? reduced_ * row_tiles * p.rows * p.y.element_bytes : 0;
     if (x_bytes + y_bytes + 256 > int64_t(target_.shared_bytes)) return false;
-    if (p.keeps_x() && x_bytes + y_bytes > int64_t(target_.l2_bytes)) return false;
+    if (all_columns && x_bytes + y_bytes > int64_t(target_.l2_bytes) * 3 / 4) return false;
     // Nor is anything copied that is read once.
     return !(p.stage_x && double(row_tiles) * other_tiles(p, 1).second < 2) &&
            !(p.stage_y && columns < 2);
@@ -369,6 +398,7 @@ class PackedProduct : Chooser {
                         store_cost(p.column, p.row, p.width, p.rows);
     double group = double(columns) * double(row_tiles) * inside * tile + kGroupCost;
     if (p.stage_x) group += double(columns) * copy_x_cost(p);
+    if (!p.stage_y) group += read_y_cost(p, p.whole_x ? 1 : columns, row_tiles) * inside;
     if (p.stage_y) group += copy_y_cost(p, row_tiles) * inside;
     const double groups = double(column_groups * row_groups) * others;
     const double cores = double(std::max(target_.cores, 1u));
@@ -428,6 +458,10 @@ class PackedProduct : Chooser {
   // The columns are walked outside of all that x serves.
   bool stage_around_columns(const Plan& p) {
     bool ok = true;
+    if (p.whole_x) {
+      if (p.column < p.row) ok = try_apply(t_, {OptKind::Swap, p.column, p.row});
+      return ok && try_apply(t_, {OptKind::Stage, p.x.factor, 0});
+    }
     for (int a = 0; a < p.column; a++) {
       const bool inside = a == p.row || (p.inner_groups > 0 && may_be_inner(p, a));
       if (!inside) continue;

@@ -1,0 +1,128 @@
+// Packs: the scalar instances of an op as one vector. What vectors share, as the scales of a block's
+// groups, is decoded for all groups by one instruction, and each vector takes its lane of it.
+#include <algorithm>
+
+#include "ir/kernel_floor.h"
+#include "render/c_kernel.h"
+
+namespace tuff::render {
+
+using ir::Node;
+using ir::Op;
+using kernel::LaneMask;
+
+namespace {
+
+constexpr int kLeastPack = 4, kMostPack = 16;  // lanes
+
+}  // namespace
+
+// Whether instances of this op are worth a pack: scalars beside a kernel's vectors.
+bool CKernel::may_pack(size_t i) const {
+  const int count = static_cast<int>(values_[i].size());
+  return width_ > 1 && !(k_.lanes[i] & vector_mask_) && count >= kLeastPack &&
+         count <= kMostPack && c_has_width(count) && k_.ops[i]->dtype != DType::Bool;
+}
+
+// Values that vectors are multiplied by as they are loaded stay in memory: instructions repeat an
+// element for nothing.
+bool CKernel::feeds_scalars_alone(size_t i) const {
+  bool used = false;
+  for (size_t at = i + 1; at < k_.ops.size(); ++at) {
+    for (const ir::UOp& s : k_.ops[at]->src()) {
+      if (without_after(s.get()) != k_.ops[i].get()) continue;
+      if (!ir::is_alu(k_.ops[at]->op) || k_.lanes[at] & vector_mask_) return false;
+      used = true;
+    }
+  }
+  return used;
+}
+
+// Lanes that vectors repeat are loaded one by one: CPUs load and repeat in one step, at ports that
+// have room, where a shuffle would take one that conversions need.
+void CKernel::set_pack(size_t i, const std::string& name) {
+  packs_[i] = name;
+  const bool repeated = !feeds_scalars_alone(i);
+  const std::string elements = repeated ? fmt::format("m{}", i) : name;
+  if (repeated) {
+    const DType t = k_.ops[i]->dtype;
+    const int count = static_cast<int>(values_[i].size());
+    line(fmt::format("{} {}[{}];", type_of(t), elements, count));
+    line(fmt::format("*({}*){} = {};", memory_type(t, count), elements, name));
+    line(fmt::format("TUFF_IN_MEMORY({});", elements));
+  }
+  for (size_t n = 0; n < values_[i].size(); ++n)
+    values_[i][n] = CValue{fmt::format("{}[{}]", elements, n)};
+}
+
+// Neighbours in memory, in the order of their instances and behind no gates.
+bool CKernel::load_packed(size_t i, const Node& index) {
+  if (!may_pack(i) || index.op != Op::Index || index.src_count > 2 || !feeds_scalars_alone(i))
+    return false;
+  const int count = static_cast<int>(values_[i].size());
+  CAccess first = access(index, k_.lanes[i], 0);
+  for (int n = 0; n < count; ++n) {
+    CValue wanted = first.offset;
+    wanted.constant += n;
+    if (!(access(index, k_.lanes[i], n).offset == wanted)) return false;
+  }
+  first.offset.step = 1;
+  set_pack(i, define(type_of(index.dtype, count), vector_at(first, count)));
+  return true;
+}
+
+// An operand of all instances as one vector; empty: it has none. `packed`: it is one already.
+std::string CKernel::packed_operand(size_t i, size_t source, bool& packed) {
+  const Node* u = without_after(k_.ops[i]->src(source).get());
+  const size_t from = position(u);
+  const int count = static_cast<int>(values_[i].size());
+  const LaneMask own = scalar_mask(k_.lanes[i]), theirs = scalar_mask(k_.lanes[from]);
+  std::vector<int> lanes;
+  for (int n = 0; n < count; ++n) lanes.push_back(space_.project(own, n, theirs));
+  if (const auto pack = packs_.find(from); pack != packs_.end()) {
+    packed = true;
+    if (theirs == own) return pack->second;
+    return shuffled(pack->second, pack->second, u->dtype, lanes);
+  }
+  const std::vector<CValue>& x = values_[from];
+  const bool uniform =
+      std::ranges::all_of(lanes, [&](int l) { return x[size_t(l)] == x[size_t(lanes[0])]; });
+  const bool choices = u->dtype == DType::Bool;
+  const auto is_choice = [](const CValue& v) { return v.base == "0" || v.base == "1"; };
+  const auto is_plain = [&](const CValue& v) {
+    return choices ? is_choice(v) : v.is_number() && is_int(u->dtype);
+  };
+  const std::string type = type_of(u->dtype, count);
+  if (uniform && !x[size_t(lanes[0])].varies()) {
+    const std::string text = scalar(x[size_t(lanes[0])], u->dtype);
+    return choices ? fmt::format("({})(-({}))", type, text) : fmt::format("({})({})", type, text);
+  }
+  if (!std::ranges::all_of(lanes, [&](int l) { return is_plain(x[size_t(l)]); })) return {};
+  std::string text = fmt::format("({}){{", type);
+  for (int n = 0; n < count; ++n) {
+    const CValue& v = x[size_t(lanes[size_t(n)])];
+    text += fmt::format("{}{}{}", n ? ", " : "", choices && v.base == "1" ? "-" : "",
+                        scalar(v, u->dtype));
+  }
+  return define(type, text + "}");
+}
+
+// An op of packs is one instruction.
+bool CKernel::alu_packed(size_t i) {
+  if (packs_.empty() || !may_pack(i)) return false;
+  const Node& u = *k_.ops[i];
+  const int count = static_cast<int>(values_[i].size());
+  bool packed = false;
+  std::vector<COperand> operands;
+  for (size_t s = 0; s < u.src_count; ++s) {
+    const std::string text = packed_operand(i, s, packed);
+    if (text.empty()) return false;
+    operands.push_back({text, count});
+  }
+  if (!packed) return false;
+  const DType from = u.src(u.op == Op::Where ? 1 : 0)->dtype;
+  set_pack(i, define(type_of(u.dtype, count), c_alu(dialect_, u.op, u.dtype, from, operands, count)));
+  return true;
+}
+
+}  // namespace tuff::render
