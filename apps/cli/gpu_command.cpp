@@ -228,8 +228,9 @@ void add_files(CLI::App& gpu, Action& chosen) {
   auto o = std::make_shared<GpuOptions>();
   auto shader = std::make_shared<ShaderOptions>();
   auto inputs = std::make_shared<std::vector<std::string>>();
-  gpu.add_option("model", o->model, "An ONNX model, which is run once on its inputs, or a language model (GGUF, a "
-                 "folder), which reads one token")
+  gpu.add_option("model", o->model,
+                 "An ONNX model, which is run once on its inputs, or a language model, which reads "
+                 "one token")
       ->check([](const std::string& path) {
         return std::filesystem::exists(path)
                    ? std::string()

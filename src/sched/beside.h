@@ -1,5 +1,5 @@
-// Launches beside each other: products of a matrix and a few vectors that do not wait for each other
-// become one kernel, whose workgroups are those of one product, then those of the next. Called by
+// Launches beside each other: products of a matrix and a few vectors that do not wait for each
+// other become one kernel, whose workgroups are those of one product, then those of the next. Called by
 // schedule() after merge_kernels, and by kernel, which lowers each of them for itself. The cost
 // rule: docs/design/fusion.md. Knows slots and ASTs, nothing of what made them.
 #pragma once

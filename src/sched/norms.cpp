@@ -161,7 +161,9 @@ class NormTaker {
     if (!(walked->src(0) == norm.walked->src(0))) return {};
     std::vector<UOp> factors;
     add_factors(sum->src(0), factors);
-    const auto reads = [&](const UOp& f) { return f->op == Op::Load && slot_of(f->src(0)) == slot; };
+    const auto reads = [&](const UOp& f) {
+      return f->op == Op::Load && slot_of(f->src(0)) == slot;
+    };
     const auto found = std::ranges::find_if(factors, reads);
     if (found == factors.end() || (*found)->src(0)->src_count > 2) return {};
     const UOp load = *found;

@@ -182,7 +182,8 @@ class SumTaker {
         if (std::optional<ReadGroup> g = unrolled_group(p, c.ends, offsets, loop)) return g;
       for (const auto& [below, n] : digits_of(offsets, loop)) {
         const auto [ends, digit] = with_digit(c.ends, loop, below, n);
-        if (std::optional<ReadGroup> g = unrolled_group(p, ends, offsets_of(ends, slot), digit)) return g;
+        const std::vector<UOp> read = offsets_of(ends, slot);
+        if (std::optional<ReadGroup> g = unrolled_group(p, ends, read, digit)) return g;
       }
     }
     return {};
@@ -270,8 +271,9 @@ class SumTaker {
     const UOp moved = substitute(p.ends[0]->src(0)->src(1), at);
     std::map<const Node*, UOp> values;  // by offset
     for (size_t i = 0; i < g.offsets.size(); i++) {
-      const UOp member = index_const(int64_t(i));
-      values[g.offsets[i].get()] = simplify(g.member ? substitute(moved, {{g.member, member}}) : moved);
+      const UOp own =
+          g.member ? substitute(moved, {{g.member, index_const(int64_t(i))}}) : moved;
+      values[g.offsets[i].get()] = simplify(own);
     }
     std::vector<UOp> ends;
     const int64_t copies = g.unrolled ? g.unrolled->src(0)->max : 1;
@@ -302,9 +304,10 @@ class SumTaker {
       for (const UOp& r : loops)
         if (depends_on(g.at.at(row), r)) walked.push_back(r);
       const auto first = walked.empty() ? loops.end() : std::ranges::find(loops, walked[0]);
-      const bool together = walked.size() > 1 && loops.end() - first >= std::ptrdiff_t(walked.size()) &&
-                            std::equal(walked.begin(), walked.end(), first);
-      if (together) ends = with_one_loop(ends, walked);
+      const auto count = std::ptrdiff_t(walked.size());
+      if (count > 1 && loops.end() - first >= count &&
+          std::equal(walked.begin(), walked.end(), first))
+        ends = with_one_loop(ends, walked);
     }
     return ends;
   }

@@ -176,9 +176,12 @@ struct LoopKeys {
 // As those of a reduction of the same ranges whose outputs are more: its loop makes both.
 void join_besides(LoopKeys& keys) {
   std::map<std::pair<RangeMask, int>, RangeMask> outer;  // of all
-  for (const auto& [n, key] : keys.of_reduce) outer[{std::get<0>(key), std::get<2>(key)}] |= std::get<1>(key);
   std::set<LoopKey> all;
-  for (const auto& [n, key] : keys.of_reduce) all.insert(key);
+  for (const auto& [n, key] : keys.of_reduce) {
+    const auto& [own, around, depth] = key;
+    outer[{own, depth}] |= around;
+    all.insert(key);
+  }
   for (auto& [n, key] : keys.of_reduce) {
     const auto& [own, around, depth] = key;
     const LoopKey most{own, outer.at({own, depth}), depth};

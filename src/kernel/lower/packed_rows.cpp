@@ -29,8 +29,8 @@ constexpr int64_t kUnrolledBytes = 80;  // of an invocation that are on the way 
 
 int64_t bytes_of_load(const UOp& load) { return int64_t(size_bytes(load->dtype)); }
 
-// Sums in one loop whose steps a workgroup shares, and the part of the loop that copies are made in,
-// if not before.
+// Sums in one loop whose steps a workgroup shares, and the part of the loop that copies are made
+// in, if not before.
 struct SharedSums {
   std::vector<UOp> reduces;
   UOp around;
@@ -236,7 +236,8 @@ class Windows {
 // The copies of a sum's windows.
 class Copies {
  public:
-  Copies(const SharedSums& sums, const UOp& ast) : sums_(sums), deps_(ast), next_id_(deps_.free_id()) {
+  Copies(const SharedSums& sums, const UOp& ast)
+      : sums_(sums), deps_(ast), next_id_(deps_.free_id()) {
     for (const UOp& r : deps_.list(deps_.kinds(AxisKind::Local))) invocations_.push_back(r);
     for (const UOp& r : deps_.list(deps_.kinds(AxisKind::GroupReduce))) invocations_.push_back(r);
   }

@@ -157,10 +157,11 @@ class ReduceLowerer {
     const UOp result = summed(op, value, parts, current, reg, {partial, besides});
     return partial ? fold_lanes(op, result, parts.unrolled) : result;
   }
-  // The register once all steps are added to what it has before the first.
   struct How {
-    bool partial = false, chained = false;  // sums of each unrolled lane; one multiply-add after the other
+    bool partial = false;  // a sum for each unrolled lane
+    bool chained = false;  // one multiply-add after the other
   };
+  // The register once all steps are added to what it has before the first.
   UOp summed(Op op, const UOp& value, const ReduceParts& parts, const UOp& current, const UOp& reg,
              How how) {
     const UOp sum = make_load(current);

@@ -180,8 +180,9 @@ class GpuReduction : Chooser {
   }
   // How many reductions depend on an output axis, at least one.
   int64_t sums_of(int output) const {
-    int64_t n = 0;
-    for (const UOp& r : k_.reduces) n += output >= 0 && depends_on(r, t_.axes[size_t(output)].range);
+    if (output < 0) return 1;
+    const int64_t n = std::ranges::count_if(
+        k_.reduces, [&](const UOp& r) { return depends_on(r, t_.axes[size_t(output)].range); });
     return std::max<int64_t>(n, 1);
   }
   // Pieces of a row that an invocation has one after the other, a few at a time: their loads are on
