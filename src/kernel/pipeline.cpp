@@ -15,7 +15,7 @@
 #include "ir/spec.h"
 #include "ir/symbolic.h"
 #include "kernel/analysis/ranges.h"
-#include "kernel/beside.h"
+#include "kernel/lower/beside.h"
 #include "kernel/lower/ordered.h"
 #include "kernel/opt/random_opts.h"
 #include "sched/beside.h"

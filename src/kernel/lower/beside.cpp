@@ -1,7 +1,7 @@
 // Launches beside each other (sched/beside.h): each is lowered for itself, as if it were alone, and
 // stands in a branch that the workgroups of one of them take. So each keeps the mapping that suits
 // it, and a workgroup needs the registers and the memory of the largest.
-#include "kernel/beside.h"
+#include "kernel/lower/beside.h"
 
 #include <algorithm>
 #include <map>
