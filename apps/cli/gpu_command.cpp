@@ -21,6 +21,7 @@ using emu_api::KernelProfile;
 struct GpuOptions {
   gpu::EmulationOptions emulation;
   std::string sizes, dtype = "f32", model;
+  int64_t past = 1;  // tokens that a language model has read
   bench::KernelOptions bench;
   bool json = false;
 };
@@ -183,9 +184,18 @@ int run_spirv(const GpuOptions& o, const ShaderOptions& shader) {
   return print_report(o, name, {{{name, {run.profile}, run.wrong.empty()}}, run.wrong});
 }
 
-// A model on its inputs, as `tuff run`: kernel by kernel against the CPU.
+bool is_language_model(const std::string& path) {
+  return std::filesystem::is_directory(path) ||
+         std::filesystem::path(path).extension() == ".gguf";
+}
+
+// A model on its inputs, as `tuff run`, or one token of a language model: kernel by kernel against
+// the CPU.
 int run_model(const GpuOptions& o, const std::vector<std::string>& given) {
   gpu::emulate(o.emulation);
+  const std::string name = std::filesystem::path(o.model).filename().string();
+  if (is_language_model(o.model))
+    return print_report(o, fmt::format("a token of {}", name), gpu::run_token(o.model, o.past));
   const onnx::Model model = onnx::load(o.model, {.device = gpu::kDevice});
   const onnx::Values inputs = read_onnx_inputs(given, model);
   for (const auto& [name, x] : inputs) Tensor(x).realize();
@@ -194,7 +204,7 @@ int run_model(const GpuOptions& o, const std::vector<std::string>& given) {
     for (auto& [name, y] : model(inputs)) out.push_back(y);
     return out;
   });
-  return print_report(o, std::filesystem::path(o.model).filename().string(), report);
+  return print_report(o, name, report);
 }
 
 void add_profile_options(CLI::App& c, GpuOptions& o) {
@@ -218,13 +228,18 @@ void add_files(CLI::App& gpu, Action& chosen) {
   auto o = std::make_shared<GpuOptions>();
   auto shader = std::make_shared<ShaderOptions>();
   auto inputs = std::make_shared<std::vector<std::string>>();
-  gpu.add_option("model", o->model, "An ONNX model, which is run once on its inputs")
+  gpu.add_option("model", o->model,
+                 "An ONNX model, which is run once on its inputs, or a language model, which reads "
+                 "one token")
       ->check([](const std::string& path) {
         return std::filesystem::exists(path)
                    ? std::string()
                    : fmt::format("{} is neither a workload nor a file", path);
       })
-      ->type_name("MODEL.onnx");
+      ->type_name("MODEL");
+  gpu.add_option("--past", o->past, "Tokens that a language model has read before")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
   add_onnx_inputs_option(gpu, *inputs);
   add_shader_options(gpu, *shader);
   add_profile_options(gpu, *o);
@@ -284,6 +299,7 @@ void add_gpu_command(CLI::App& app, Action& chosen) {
       "  tuff gpu gemv --sizes 4096x4096 --dtype f16\n"
       "  tuff gpu train gpt --chip 780m --json\n"
       "  tuff gpu model.onnx --input x=1x3x32x32\n"
+      "  tuff gpu model.gguf --past 64\n"
       "  tuff gpu --spirv add.spv --groups 64,1,1 --push 4096 --constant 0=64 \\\n"
       "    --buffer 0:0=16384:random-f32 --buffer 0:1=16384 --out 0:1=sums.bin");
   for (const bench::KernelRow& row : bench::kernel_rows()) add_row(*gpu, row, chosen);

@@ -5,6 +5,8 @@
 #include <mutex>
 #include <utility>
 
+#include <tuff/language.h>
+
 #include "base/check.h"
 #include "base/compilers.h"
 #include "base/env.h"
@@ -142,6 +144,26 @@ RunReport run_training_step(const std::string& model) {
     return training.figures().correct() ? "" : "the loss of the one batch has not fallen";
   });
   return report;
+}
+
+RunReport run_token(const std::string& path, int64_t past) {
+  constexpr int64_t kUntilCaptured = 2;
+  const auto model = language::Model::open(path, {.device = kDevice});
+  language::Sequence sequence(model, {.context = past + kUntilCaptured + 1});
+  std::vector<int32_t> tokens(size_t(past), 0);
+  for (size_t i = 0; i < tokens.size(); i++)
+    tokens[i] = int32_t(int64_t(i) % model.description().vocabulary);
+  const std::vector<int32_t> one{0};
+  for (int64_t i = 0; i < kUntilCaptured; i++) {
+    sequence.truncate(0);
+    sequence.read(one);
+  }
+  if (past > 1) sequence.read(std::span(tokens).subspan(1));
+  return collect([&]() -> std::string {
+    sequence.read(one);
+    device().queue().wait_idle();
+    return {};
+  });
 }
 
 RunReport run_function(const std::function<std::vector<Tensor>()>& function) {

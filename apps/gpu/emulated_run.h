@@ -43,6 +43,8 @@ RunReport run_row(const bench::KernelRow& row, const bench::Extents& extents,
                   bench::KernelOptions options);
 // A replayed training step.
 RunReport run_training_step(const std::string& model);
+// One token of a language model behind so many others, by the captured graph of single tokens.
+RunReport run_token(const std::string& model, int64_t past);
 // What it takes to realize what the function returns, on kDevice.
 RunReport run_function(const std::function<std::vector<Tensor>()>& function);
 

@@ -15,8 +15,10 @@
 #include "ir/spec.h"
 #include "ir/symbolic.h"
 #include "kernel/analysis/ranges.h"
+#include "kernel/lower/beside.h"
 #include "kernel/lower/ordered.h"
 #include "kernel/opt/random_opts.h"
+#include "sched/beside.h"
 #include "sched/canonical.h"
 
 namespace tuff::kernel {
@@ -93,12 +95,35 @@ LinearKernel run_passes(Lowering& l, std::span<const std::string> skipped) {
   return std::move(l.out);
 }
 
+std::optional<LinearKernel> lower_launches(const UOp& ast, std::span<const UOp> launches,
+                                           const Target& target, const LowerOptions& options) {
+  Target own = target;
+  if (own.max_loop_trips) own.max_loop_trips -= 1;  // a branch is a loop of one iteration
+  std::optional<LinearKernel> joined =
+      lower_beside(launches, target, [&](const UOp& launch, int64_t first_group) {
+        Lowering l{own, launch, launch->key, std::nullopt, {}, options};
+        l.first_group = first_group;
+        return run_passes(l, options.skipped);
+      });
+  if (!joined) return {};
+  const Estimate estimate = joined->estimate;
+  Lowering l{target, ast, ast->key, std::nullopt, std::move(*joined), options};
+  pass_finish(l);
+  l.out.estimate = estimate;
+  if (options.check_spec) check_linear_spec(l.out.ops, "beside");
+  return std::move(l.out);
+}
+
 }  // namespace
 
 std::span<const Pass> passes() { return kPasses; }
 
 LinearKernel lower(const UOp& ast, const Target& target, const LowerOptions& options) {
   TUFF_CHECK(ast && ast->op == Op::Sink, "a kernel is a Sink of Ends");
+  if (const std::vector<UOp> launches = sched::launches_of(ast);
+      !launches.empty() && !options.check_bounds) {
+    if (std::optional<LinearKernel> k = lower_launches(ast, launches, target, options)) return *k;
+  }
   Lowering l{target, ast, ast->key, std::nullopt, {}, options};
   return run_passes(l, options.skipped);
 }
@@ -127,7 +152,7 @@ std::vector<PassTime> pass_times() {
   return out;
 }
 
-void pass_separate_loops(Lowering& l) { l.ast = separate_loops(l.ast); }
+void pass_separate_loops(Lowering& l) { l.ast = separate_loops(l.ast, l.target.has_local); }
 void pass_merge_axes(Lowering& l) { l.ast = sched::canonicalize(l.ast); }
 void pass_phases(Lowering& l) { l.ast = simplify(split_phases(l.ast)); }
 void pass_reduce_order(Lowering& l) {

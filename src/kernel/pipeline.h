@@ -27,6 +27,8 @@ struct Lowering {
   // rows.
   bool shares_rows = false;
   bool shares_outermost = false;  // Tiling::shares_outermost
+  // Of a launch beside others: the first of its workgroups, which are along one axis.
+  std::optional<int64_t> first_group;
 };
 
 struct Pass {

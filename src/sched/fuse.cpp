@@ -320,13 +320,18 @@ class Planner {
   // A kernel that stores by index walks its value in the index's order, as a reduction does not.
   // Where the order counts, each of a GPU's invocations goes through all of the index.
   void cut_below_scatter(uint32_t i) {
-    const bool ordered = node(i).get<ScatterArg>().named == Named::Any;
+    const auto& arg = node(i).get<ScatterArg>();
+    const bool single = node(i).src(1)->shape[size_t(arg.axis)] == 1;
+    const bool ordered = arg.named == Named::Any && !single;
     for (size_t k = 1; k < 3; k++) {
       const uint32_t b = p_.base(source(i, k));
       if (opaque(b) || recomputed_always(b)) continue;
-      const bool again = ordered && k == 2 && target_of_(p_.device_of(i)).has_local;
+      const bool shares = target_of_(p_.device_of(i)).has_local;
+      const bool again = ordered && k == 2 && shares;
       const bool costs = ordered && facts_[b].weight > kFreeDecode;
-      if (facts_[b].reduced || costs || again) realize(b);
+      // Of an index of one element there is no order.
+      const bool sums = facts_[b].reduced && !(single && shares && k == 1);
+      if (sums || costs || again) realize(b);
     }
   }
 

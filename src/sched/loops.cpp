@@ -61,6 +61,21 @@ bool is_streamed(const Node* reduce, std::span<const UOp> loops) {
   return false;
 }
 
+int64_t vectors_of(const Node* reduce) {
+  constexpr int64_t kLeastRows = 8;
+  const Node* product = through_casts(reduce->src(0).get());
+  if (reduce->get<ReduceArg>().op != Op::Add || product->op != Op::Mul) return 0;
+  const std::vector<UOp> x = ranges_below(product->src(0), AxisKind::Loop),
+                         y = ranges_below(product->src(1), AxisKind::Loop);
+  const auto alone = [](const std::vector<UOp>& own, const std::vector<UOp>& other) {
+    int64_t n = 1;
+    for (const UOp& r : own) n *= std::ranges::find(other, r) == other.end() ? size_of(r) : 1;
+    return n;
+  };
+  const auto [vectors, rows] = std::minmax({alone(x, y), alone(y, x)});
+  return rows < kLeastRows ? 0 : vectors;
+}
+
 UOp offset_of(const UOp& end) { return end->src(0)->src(0)->src(1); }
 
 std::optional<UOpMap<UOp>> loops_at(const UOp& producer_end, const UOp& offset) {

@@ -21,6 +21,8 @@ ir::UOp offset_of(const ir::UOp& end);
 // A reduction that walks some buffer element by element, once; one of what is repeated, as a
 // product of matrices is, is none.
 bool is_streamed(const ir::Node* reduce, std::span<const ir::UOp> loops);
+// How many vectors a sum of products multiplies a matrix by; 0: it is none of a matrix.
+int64_t vectors_of(const ir::Node* reduce);
 // Which element of the producer's loops an offset of the reader is; empty where one of them does
 // not walk each element once, in mixed radix.
 std::optional<ir::UOpMap<ir::UOp>> loops_at(const ir::UOp& producer_end, const ir::UOp& offset);

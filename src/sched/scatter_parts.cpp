@@ -73,7 +73,7 @@ std::vector<OrderedStep> ordered_steps(const Node& scatter, const Target& t) {
   const auto& arg = scatter.get<ScatterArg>();
   const Shape& value = scatter.src(1)->shape;
   const Dim &n = value[size_t(arg.axis)], &extent = scatter.shape[size_t(arg.axis)];
-  if (arg.named != Named::Any) return {{1, 0, n}};
+  if (arg.named != Named::Any || n == 1) return {{1, 0, n}};
   const int64_t beside = std::max<int64_t>(element_count(value) / std::max<int64_t>(n.max(), 1), 1);
   int64_t owners = t.has_local ? std::clamp<int64_t>(walkers(t) / beside, 1, extent.max()) : 1;
   // As many as have an element.

@@ -12,6 +12,7 @@
 #include "ir/custom_kernel.h"
 #include "ir/spec.h"
 #include "ir/walk.h"
+#include "sched/beside.h"
 #include "sched/cache.h"
 #include "sched/call_graph.h"
 #include "sched/fuse.h"
@@ -21,11 +22,13 @@
 #include "sched/memory_plan.h"
 #include "sched/merge.h"
 #include "sched/normalize.h"
+#include "sched/norms.h"
 #include "sched/prepare.h"
 #include "sched/rows.h"
 #include "sched/single_rows.h"
 #include "sched/slot_ast.h"
 #include "sched/steps.h"
+#include "sched/sums.h"
 
 namespace tuff::sched {
 
@@ -182,7 +185,12 @@ Schedule form_calls(std::span<const UOp> sinks, std::span<ir::Storage* const> in
   s.parts = std::move(prepared.parts);
   for (const std::string& p : s.parts) TUFF_DEBUG_LINE(3, "opts {}", p);
   constexpr std::pair<Step, FuseCalls> kFusions[] = {
-      {Step::Rows, fuse_rows}, {Step::Keep, keep_rows}, {Step::Merge, merge_kernels}};
+      {Step::Rows, fuse_rows},
+                                                    {Step::Sums, take_sums},
+                                                    {Step::Sums, take_norms},
+                                                    {Step::Keep, keep_rows},
+                                                    {Step::Merge, merge_kernels},
+                                                    {Step::Beside, put_beside}};
   for (const auto& [step, fuse] : kFusions)
     if (!steps.skips(step)) fuse_calls(s, memory, target_of, fuse);
   settle_order(s);

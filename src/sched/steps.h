@@ -14,15 +14,18 @@ enum class Step : uint8_t {
   ByIndex,  // scattered_sum.h
   Parts,    // parts.h
   Rows,     // rows.h
+  Sums,     // sums.h
   Keep,     // keep.h
   Merge,    // merge.h
+  Beside,   // beside.h
   SingleRows,  // single_rows.h
 };
 inline constexpr Step kSteps[] = {Step::OneSum, Step::ByIndex, Step::Parts,
-                                  Step::Rows,   Step::Keep,    Step::Merge, Step::SingleRows};
+                                  Step::Rows,   Step::Sums,    Step::Keep,
+                                  Step::Merge,  Step::Beside,  Step::SingleRows};
 constexpr const char* name(Step s) {  // as TUFF_SKIP takes it
-  constexpr const char* names[] = {"one-sum", "by-index", "parts", "rows",
-                                   "keep",    "merge",    "single-rows"};
+  constexpr const char* names[] = {"one-sum", "by-index", "parts",  "rows",       "sums",
+                                   "keep",    "merge",    "beside", "single-rows"};
   return names[size_t(s)];
 }
 

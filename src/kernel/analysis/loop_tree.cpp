@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <unordered_map>
 
-#include "ir/walk.h"
+#include "ir/kernel_floor.h"
 
 namespace tuff::kernel {
 
@@ -15,13 +16,26 @@ LoopTree::LoopTree(const UOp& root, RangeDeps& deps) : deps_(deps) {
   parent_.assign(64, kRoot);
   depth_.assign(64, 0);
   const RangeMask all = deps.kinds(is_loop);
+  const auto own_loops = [](const Node* n) {
+    std::vector<UOp> loops;
+    for (const UOp& r : closed_ranges(n))
+      if (r->op == Op::Range && is_loop(kind_of(r.get()))) loops.push_back(r);
+    return loops;
+  };
+  // Reductions in one loop stand inside all that one of them stands in.
+  std::unordered_map<const Node*, RangeMask> around;
+  for (const Node* n : order) {
+    if (n->op != Op::End && n->op != Op::Reduce) continue;
+    for (const UOp& r : own_loops(n)) around[r.get()] |= deps.of(UOp(n));
+  }
   // Users first: the loops around a reduction are placed before its own.
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const Node* n = *it;
     if (n->op != Op::End && n->op != Op::Reduce) continue;
-    int inside = deepest(deps.of(UOp(n)) & all);
-    for (const UOp& r : n->src().subspan(1)) {
-      if (r->op != Op::Range || !is_loop(kind_of(r.get()))) continue;
+    RangeMask outside = deps.of(UOp(n)), own = 0;
+    for (const UOp& r : own_loops(n)) outside |= around.at(r.get()), own |= deps.bit(r);
+    int inside = deepest(outside & ~own & all);
+    for (const UOp& r : own_loops(n)) {
       const int loop = std::countr_zero(deps.bit(r));
       if (!(placed_ >> loop & 1)) place(loop, inside);
       if (depth(loop) > depth(inside)) inside = loop;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "ir/kernel_floor.h"
@@ -150,6 +151,16 @@ std::vector<int64_t> digit_cuts(const UOp& r, std::span<const Node* const> order
   return cuts;
 }
 
+bool is_made_besides(const Node* reduce, std::span<const Node* const> order, RangeDeps& deps) {
+  const RangeMask own = deps.of(UOp(reduce));
+  return std::ranges::any_of(order, [&](const Node* n) {
+    if (n->op != Op::Reduce || !std::ranges::equal(closed_ranges(n), closed_ranges(reduce)))
+      return false;
+    const RangeMask all = deps.of(UOp(n));
+    return own != all && (own & ~all) == 0;
+  });
+}
+
 namespace {
 
 // What two reductions must agree on to run in one loop.
@@ -162,7 +173,23 @@ struct LoopKeys {
   bool conflict = false;
 };
 
-LoopKeys loop_keys(const UOp& ast, RangeDeps& deps) {
+// As those of a reduction of the same ranges whose outputs are more: its loop makes both.
+void join_besides(LoopKeys& keys) {
+  std::map<std::pair<RangeMask, int>, RangeMask> outer;  // of all
+  std::set<LoopKey> all;
+  for (const auto& [n, key] : keys.of_reduce) {
+    const auto& [own, around, depth] = key;
+    outer[{own, depth}] |= around;
+    all.insert(key);
+  }
+  for (auto& [n, key] : keys.of_reduce) {
+    const auto& [own, around, depth] = key;
+    const LoopKey most{own, outer.at({own, depth}), depth};
+    if (all.contains(most)) key = most;
+  }
+}
+
+LoopKeys loop_keys(const UOp& ast, RangeDeps& deps, bool joins) {
   LoopKeys keys;
   std::unordered_map<const Node*, int> depth;
   for (const Node* n : toposort(ast)) {
@@ -171,15 +198,19 @@ LoopKeys loop_keys(const UOp& ast, RangeDeps& deps) {
     if (n->op == Op::Reduce) {
       RangeMask own = 0;
       for (const UOp& r : n->src().subspan(1)) own |= deps.bit(r);
-      const LoopKey key{own, deps.of(UOp(n)), d};
-      keys.of_reduce[n] = key;
-      for (const UOp& r : n->src().subspan(1)) {
-        const auto [it, fresh] = keys.holder.emplace(deps.bit(r), key);
-        if (!fresh && it->second != key) keys.conflict = true;
-      }
+      keys.of_reduce[n] = {own, deps.of(UOp(n)), d};
       d++;
     }
     depth[n] = d;
+  }
+  if (joins) join_besides(keys);
+  for (const Node* n : toposort(ast)) {
+    if (n->op != Op::Reduce) continue;
+    const LoopKey& key = keys.of_reduce.at(n);
+    for (const UOp& r : n->src().subspan(1)) {
+      const auto [it, fresh] = keys.holder.emplace(deps.bit(r), key);
+      if (!fresh && it->second != key) keys.conflict = true;
+    }
   }
   return keys;
 }
@@ -200,9 +231,9 @@ UOp with_fresh_ranges(const UOp& reduce, UOpMap<UOp> renamed) {
 
 }  // namespace
 
-UOp separate_loops(const UOp& ast) {
+UOp separate_loops(const UOp& ast, bool joins) {
   RangeDeps deps(ast);
-  LoopKeys keys = loop_keys(ast, deps);
+  LoopKeys keys = loop_keys(ast, deps, joins);
   if (!keys.conflict) return ast;
   int32_t next_id = deps.free_id();
   std::map<LoopKey, UOpMap<UOp>> renames;

@@ -65,8 +65,14 @@ using RebuildFn = std::function<ir::UOp(const ir::UOp& old, std::span<const ir::
 ir::UOp rebuild(const ir::UOp& root, const RebuildFn& fn);
 
 // Gives reductions that cannot share a loop (one needs the other, or they stand inside different
-// loops) ranges of their own, so that a Range is one loop.
-ir::UOp separate_loops(const ir::UOp& ast);
+// loops) ranges of their own, so that a Range is one loop. `joins`: one that stands inside fewer
+// loops than another is made again in each of that one's, where outputs are invocations.
+ir::UOp separate_loops(const ir::UOp& ast, bool joins);
+
+// Whether a reduction stands inside fewer loops than another of the same ranges, whose loop makes
+// both: for each output of that one anew. `order`: of the graph.
+bool is_made_besides(const ir::Node* reduce, std::span<const ir::Node* const> order,
+                     RangeDeps& deps);
 
 // Output axes of reductions whose offsets need remainders of them, as the images' gradient of a
 // convolution with a stride, become blocks and phases: within a phase all offsets are affine, and

@@ -125,6 +125,18 @@ Coordinates place_groups(const std::vector<UOp>& ranges, const Limits& limits,
   return c;
 }
 
+// Those of one launch of several beside each other, along the first axis.
+Coordinates place_groups_from(int64_t first, const std::vector<UOp>& ranges,
+                              std::array<Dim, 3>& sizes) {
+  Coordinates c;
+  const int64_t total = product(ranges)->max;
+  sizes[0] = Dim(total);
+  UOp flat = special('g', 0, index_const(first + total));
+  if (first > 0) flat = alu(Op::Max, {flat, index_const(first)}) - first;
+  unflatten(flat, ranges, c.value);
+  return c;
+}
+
 // `together`: reductions that the workgroup shares, which all use one axis of it, and output axes
 // beside them; `outermost`: not its first one. `ranges`: the others.
 void place_locals(std::vector<UOp> ranges, const std::vector<UOp>& together, bool outermost,
@@ -243,7 +255,9 @@ void pass_launch(Lowering& l) {
   const RangeMask groups = deps.kinds(AxisKind::Group), locals = deps.kinds(AxisKind::Local);
   const RangeMask shared = deps.kinds(AxisKind::GroupReduce), lane = deps.kinds(AxisKind::Subgroup);
   if (!(groups | locals | shared | lane)) return;
-  Coordinates c = place_groups(deps.list(groups), l.target.max_groups, l.out.groups);
+  Coordinates c = l.first_group
+                      ? place_groups_from(*l.first_group, deps.list(groups), l.out.groups)
+                      : place_groups(deps.list(groups), l.target.max_groups, l.out.groups);
   if (counts_lanes(l.ast)) {
     place_lanes(deps.list(locals), deps.list(shared), l.target.subgroup_size, l.out.local, c);
     l.out.subgroup_size = l.target.subgroup_size;

@@ -6,9 +6,11 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/arith.h"
+#include "base/contains.h"
 #include "ir/kernel_floor.h"
 #include "ir/symbolic.h"
 #include "kernel/analysis/coalescing.h"
@@ -27,9 +29,11 @@ constexpr int64_t kUnrolledBytes = 80;  // of an invocation that are on the way 
 
 int64_t bytes_of_load(const UOp& load) { return int64_t(size_bytes(load->dtype)); }
 
-// A sum whose steps a workgroup shares, and the loop of it that copies are made in, if not before.
-struct SharedSum {
-  UOp reduce, around;
+// Sums in one loop whose steps a workgroup shares, and the part of the loop that copies are made
+// in, if not before.
+struct SharedSums {
+  std::vector<UOp> reduces;
+  UOp around;
 };
 
 // Offsets of one buffer, in bytes: what the launch and loops around a copy say, rows that the
@@ -71,10 +75,10 @@ struct Window {
 
 class Windows {
  public:
-  Windows(const SharedSum& sum, const UOp& ast, const Target& target)
-      : sum_(sum), target_(target), deps_(ast) {
+  Windows(const SharedSums& sums, const UOp& ast, const Target& target)
+      : sums_(sums), target_(target), deps_(ast) {
     shared_ = deps_.kinds(AxisKind::GroupReduce);
-    const RangeMask around = sum.around ? deps_.bit(sum.around) : 0;
+    const RangeMask around = sums.around ? deps_.bit(sums.around) : 0;
     around_ = deps_.kinds(AxisKind::Group) | around;
     walked_ = deps_.kinds(AxisKind::Reduce) | deps_.kinds(AxisKind::ReduceLane) | shared_;
     walked_ &= ~around;
@@ -84,14 +88,21 @@ class Windows {
   // Of packed numbers, and of the vector whose lines lanes or rows would touch more than once;
   // empty if there are none of the former.
   std::vector<Window> find() {
-    std::map<int32_t, std::vector<UOp>> packed, others;
-    for (const auto& [slot, loads] : loads_of_sum())
-      (is_packed(loads) ? packed : others).emplace(slot, loads);
     std::vector<Window> out;
-    for (const auto& [slot, loads] : packed) {
-      std::optional<Window> w = window_of(loads);
-      if (w && is_worthwhile(*w)) out.push_back(std::move(*w));
+    std::set<int32_t> packed;
+    std::map<int32_t, std::vector<UOp>> others;
+    for (const UOp& reduce : sums_.reduces) {
+      for (const auto& [slot, loads] : loads_of(reduce)) {
+        if (!is_packed(loads)) {
+          for (const UOp& l : loads) add_once(others[slot], l);
+          continue;
+        }
+        packed.insert(slot);
+        std::optional<Window> w = window_of(loads);
+        if (w && is_worthwhile(*w)) out.push_back(std::move(*w));
+      }
     }
+    std::erase_if(others, [&](const auto& o) { return packed.contains(o.first); });
     if (out.empty()) return out;
     const bool repeats = !std::ranges::all_of(out, has_lanes);
     for (const auto& [slot, loads] : others) {
@@ -106,9 +117,9 @@ class Windows {
   static constexpr int64_t kMostVectors = 2;  // more are limited by arithmetic
 
   // By slot.
-  std::map<int32_t, std::vector<UOp>> loads_of_sum() const {
+  static std::map<int32_t, std::vector<UOp>> loads_of(const UOp& reduce) {
     std::map<int32_t, std::vector<UOp>> out;
-    for (const Node* n : toposort(sum_.reduce->src(0))) {
+    for (const Node* n : toposort(reduce->src(0))) {
       const Node* memory = n->op == Op::Load ? accessed_memory(n) : nullptr;
       if (memory && memory->op == Op::Param)
         out[memory->get<ParamArg>().slot].push_back(UOp(n));
@@ -134,7 +145,7 @@ class Windows {
   bool is_walked_in_pieces(const std::vector<UOp>& loads) {
     constexpr double kMore = 1.1;
     const std::vector<UOp> lanes = deps_.list(shared_);
-    for (const Access& a : accesses(sum_.reduce, deps_)) {
+    for (const Access& a : accesses(sink(sums_.reduces), deps_)) {
       if (std::ranges::none_of(loads, [&](const UOp& l) { return l->src(0) == a.index; })) continue;
       const RangeMask all = deps_.of(a.index);
       const std::vector<UOp> whole = deps_.list(all & deps_.kinds(AxisKind::ReduceLane));
@@ -216,7 +227,7 @@ class Windows {
     });
   }
 
-  const SharedSum sum_;
+  const SharedSums sums_;
   const Target& target_;
   RangeDeps deps_;
   RangeMask shared_ = 0, around_ = 0, walked_ = 0, rows_ = 0;
@@ -225,14 +236,15 @@ class Windows {
 // The copies of a sum's windows.
 class Copies {
  public:
-  Copies(const SharedSum& sum, const UOp& ast) : sum_(sum), deps_(ast), next_id_(deps_.free_id()) {
+  Copies(const SharedSums& sums, const UOp& ast)
+      : sums_(sums), deps_(ast), next_id_(deps_.free_id()) {
     for (const UOp& r : deps_.list(deps_.kinds(AxisKind::Local))) invocations_.push_back(r);
     for (const UOp& r : deps_.list(deps_.kinds(AxisKind::GroupReduce))) invocations_.push_back(r);
   }
 
   // Loads, and what takes their places.
   UOpMap<UOp> of(const std::vector<Window>& windows) {
-    const UOp free = sum_.around ? make_barrier({sum_.around}) : UOp();
+    const UOp free = sums_.around ? make_barrier({sums_.around}) : UOp();
     std::vector<UOp> memories, filling;
     for (const Window& w : windows) {
       const SharedArg arg{int32_t(memories.size()), w.elements()};
@@ -299,15 +311,17 @@ class Copies {
     return cast(bits, load->dtype);
   }
 
-  const SharedSum sum_;
+  const SharedSums sums_;
   RangeDeps deps_;
   int32_t next_id_ = 0;
   std::vector<UOp> invocations_;
 };
 
-// The one sum whose steps a workgroup shares, where nothing else is in workgroup memory.
-std::optional<SharedSum> shared_sum(const UOp& ast) {
-  std::optional<SharedSum> out;
+// The sums whose steps a workgroup shares, all in one loop, where nothing else is in workgroup
+// memory.
+std::optional<SharedSums> shared_sums(const UOp& ast) {
+  SharedSums out;
+  std::vector<UOp> folded;  // by the loop and the invocations
   for (const Node* n : toposort(ast)) {
     if (n->op == Op::Shared || n->op == Op::Barrier) return {};
     if (n->op == Op::Range && kind_of(n) == AxisKind::Vector) return {};
@@ -315,10 +329,15 @@ std::optional<SharedSum> shared_sum(const UOp& ast) {
     const auto is_unrolled = [](const UOp& r) { return is_lane(kind_of(r.get())); };
     const auto is_shared = [](const UOp& r) { return kind_of(r.get()) == AxisKind::GroupReduce; };
     if (std::ranges::all_of(closed_ranges(n), is_unrolled)) continue;
-    if (out || !std::ranges::any_of(closed_ranges(n), is_shared)) return {};
-    out = SharedSum{UOp(n), {}};
+    if (!std::ranges::any_of(closed_ranges(n), is_shared)) return {};
+    std::vector<UOp> own;
+    for (const UOp& r : closed_ranges(n))
+      if (!is_unrolled(r)) own.push_back(r);
+    if (!out.reduces.empty() && own != folded) return {};
+    folded = std::move(own);
+    out.reduces.emplace_back(n);
   }
-  return out;
+  return out.reduces.empty() ? std::nullopt : std::optional(std::move(out));
 }
 
 // The longest loop of a sum.
@@ -374,13 +393,13 @@ int64_t bytes_of(const std::vector<Window>& windows, const Target& target) {
 void pass_packed_rows(Lowering& l) {
   const Target& t = l.target;
   if (!t.has_local || t.elements_together(1) == 1 || l.shares_outermost) return;
-  std::optional<SharedSum> sum = shared_sum(l.ast);
-  if (!sum || exceeds_loop_limit(l.ast, t)) return;
+  std::optional<SharedSums> sums = shared_sums(l.ast);
+  if (!sums || exceeds_loop_limit(l.ast, t)) return;
   RangeDeps deps(l.ast);
   const int64_t invocations = extent(deps.list(deps.kinds(AxisKind::Local))) *
                               extent(deps.list(deps.kinds(AxisKind::GroupReduce)));
   const int64_t room = std::min<int64_t>(kCopiedBytes * invocations, t.shared_bytes);
-  const UOp loop = longest_loop(sum->reduce);
+  const UOp loop = longest_loop(sums->reduces[0]);
   const int64_t steps = loop ? loop->src(0)->max : 1;
   for (int64_t parts = 1; parts <= steps; parts++) {
     if (steps % parts != 0) continue;
@@ -388,13 +407,13 @@ void pass_packed_rows(Lowering& l) {
     if (parts > 1) {
       Parts made = in_parts(l.ast, loop, parts);
       ast = made.ast;
-      sum = shared_sum(ast);
-      sum->around = made.loop;
+      sums = shared_sums(ast);
+      sums->around = made.loop;
     }
-    const std::vector<Window> windows = Windows(*sum, ast, t).find();
+    const std::vector<Window> windows = Windows(*sums, ast, t).find();
     if (windows.empty()) return;
     if (bytes_of(windows, t) > room) continue;
-    l.ast = substitute(ast, Copies(*sum, ast).of(windows));
+    l.ast = substitute(ast, Copies(*sums, ast).of(windows));
     return;
   }
 }

@@ -37,6 +37,11 @@ class ReduceLowerer {
       if (n->op == Op::Register) registers_ = std::max(registers_, n->get<int64_t>() + 1);
       if (n->op == Op::Shared) shared_ = std::max(shared_, n->get<SharedArg>().number + 1);
     }
+    // Reductions in one loop begin and end together, inside all that one of them stands in.
+    for (const Node* n : toposort(ast)) {
+      if (n->op != Op::Reduce) continue;
+      for (const UOp& r : closed_ranges(n)) around_[r.get()] |= deps_.of(UOp(n));
+    }
     by_lanes_ = !outermost && !matrices && folds_in_subgroups(target, width, rows * width);
   }
 
@@ -152,21 +157,28 @@ class ReduceLowerer {
 
   UOp accumulate(Op op, UOp value, const ReduceParts& parts) {
     std::vector<UOp> lanes = lanes_of(value, parts.unrolled);
-    const std::vector<UOp> partial = partial_lanes(op, value, lanes, parts);
-    const std::vector<UOp> together = without(parts.unrolled, partial);
-    lanes.insert(lanes.end(), partial.begin(), partial.end());
-    RangeMask inner = 0;
+    RangeMask inner = 0, around = deps_.of(value);
     for (const auto* list : {&parts.serial, &parts.unrolled, &parts.shared}) {
       for (const UOp& r : *list) inner |= deps_.bit(r);
     }
+    for (const UOp& r : parts.serial)
+      if (const auto it = around_.find(r.get()); it != around_.end()) around |= it->second;
+    // A sum that another one's loop makes besides waits for none, and has few registers.
+    const bool besides = target_.has_local && ((around ^ deps_.of(value)) & ~inner) &&
+                         is_dot(op, value, parts.unrolled);
+    const std::vector<UOp> partial =
+        besides ? std::vector<UOp>() : partial_lanes(op, value, lanes, parts);
+    const std::vector<UOp> together = without(parts.unrolled, partial);
+    lanes.insert(lanes.end(), partial.begin(), partial.end());
     const UOp reg = make(Op::Register, value->dtype, lanes, register_arg(value));
     std::vector<UOp> before;
-    for (const UOp& r : deps_.list(deps_.of(value) & ~inner)) {
+    for (const UOp& r : deps_.list(around & ~inner)) {
       if (is_loop(kind_of(r.get()))) before.push_back(r);
     }
     const UOp init = make_store(make_after(reg, before), identity_of(op, value));
     const UOp current = make_after(reg, sources(init, parts.serial));
-    const bool chain = (target_.has_local || !partial.empty()) && adds_products(op, value, together);
+    const bool chain = besides || ((target_.has_local || !partial.empty()) &&
+                                   adds_products(op, value, together));
     const UOp result = summed(op, value, parts.serial, together, current, reg, chain);
     return partial.empty() ? result : fold_lanes(op, result, partial);
   }
@@ -268,6 +280,7 @@ class ReduceLowerer {
   const Target& target_;
   const bool outermost_;
   int64_t reduces_ = 0;
+  std::map<const Node*, RangeMask> around_;  // by range that is folded
   bool by_lanes_ = false;      // shared reductions: lanes hand each other their parts
   int64_t registers_ = 0;
   int32_t shared_ = 0;

@@ -169,13 +169,21 @@ class GpuReduction : Chooser {
   }
   // The vector of a product has many times the bytes of packed rows: several of these load it once.
   void share_vectors(int output, int64_t width, int64_t together) {
-    int64_t rows = kPackedRows;
+    const int64_t sums = sums_of(output);  // that load it together
+    int64_t rows = std::max<int64_t>(kPackedRows / sums, 1);
     const auto fits = [&] {
-      return left(output) % rows == 0 && together * lane_count(t_) * rows <= kPackedLanes &&
+      return left(output) % rows == 0 && sums * together * lane_count(t_) * rows <= kPackedLanes &&
              outputs_left() / rows * width >= int64_t(wanted_invocations());
     };
     while (rows > 1 && !fits()) rows /= 2;
     if (rows > 1) try_apply(t_, {OptKind::Upcast, output, rows});
+  }
+  // How many reductions depend on an output axis, at least one.
+  int64_t sums_of(int output) const {
+    if (output < 0) return 1;
+    const int64_t n = std::ranges::count_if(
+        k_.reduces, [&](const UOp& r) { return depends_on(r, t_.axes[size_t(output)].range); });
+    return std::max<int64_t>(n, 1);
   }
   // Pieces of a row that an invocation has one after the other, a few at a time: their loads are on
   // the way together, and what is the same in all steps of the loop is done less often.
@@ -244,7 +252,7 @@ class GpuReduction : Chooser {
         return false;
       }
     }
-    if (words.steps > 1) unroll_pieces(axes, kUnrolledLanes);
+    if (words.steps > 1) unroll_pieces(axes, kUnrolledLanes / sums_of(output));
     if (shorter) unroll_pieces(axes, kTogether);
     return true;
   }

@@ -22,9 +22,18 @@ bool walks_far(const Tiling& t, const Tiling::Reduction& r) {
   return steps >= kFar;
 }
 
+// Whether the loop of another reduction makes it besides, for each of that one's outputs.
+bool is_made_besides(const Tiling& t, const Tiling::Reduction& r, int axis) {
+  return std::ranges::any_of(t.reductions, [&](const Tiling::Reduction& other) {
+    return other.own == r.own && contains(other.around, axis) &&
+           std::ranges::all_of(r.around, [&](int a) { return contains(other.around, a); });
+  });
+}
+
 // A reduction that is to be shared, beside the output axes that the workgroup holds.
 std::string beside_refusal(const Tiling& t, const Tiling::Reduction& r) {
   for (int a = 0; a < int(t.axes.size()); a++) {
+    if (!contains(r.around, a) && is_made_besides(t, r, a)) continue;
     if (has_part(t, a, AxisKind::Local) && t.axes[size_t(a)].column == contains(r.around, a))
       return t.axes[size_t(a)].column ? "the reduction depends on an axis beside shared ones"
                                      : "the workgroup holds outputs of other reductions";

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "ir/walk.h"
+#include "kernel/analysis/ranges.h"
 
 namespace tuff::kernel {
 
@@ -133,12 +134,8 @@ int64_t divisor_up_to(int64_t n, int64_t most, bool power_of_two) {
 KernelShape shape_of(const UOp& ast, const Tiling& t) {
   KernelShape k;
   RangeDeps deps(ast);
-  RangeMask shared = ~RangeMask(0);
   for (const Node* n : toposort(ast)) {
-    if (n->op == Op::Reduce) {
-      k.reduces.push_back(UOp(n));
-      shared &= deps.of(UOp(n));
-    }
+    if (n->op == Op::Reduce) k.reduces.push_back(UOp(n));
     if (is_alu(n->op) && n->dtype != DType::Index && n->dtype != DType::Bool)
       k.work += product_of(deps.of(UOp(n)), deps);
     if (n->op == Op::Reduce) k.work += product_of(deps.of(n->src(0)), deps);
@@ -149,6 +146,10 @@ KernelShape shape_of(const UOp& ast, const Tiling& t) {
     }
     if (n->op == Op::Load || n->op == Op::Store) k.work += product_of(deps.of(UOp(n)), deps);
   }
+  RangeMask shared = ~RangeMask(0);
+  const std::vector<const Node*> order = toposort(ast);
+  for (const UOp& r : k.reduces)
+    if (!is_made_besides(r.get(), order, deps)) shared &= deps.of(r);
   for (const Axis& a : t.axes) {
     AxisShape x;
     x.size = a.range->src(0)->max;

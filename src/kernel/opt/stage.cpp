@@ -15,8 +15,10 @@ using namespace ir;
 
 std::vector<Tiling::Operand> factors_of(const UOp& ast, RangeDeps& deps, const Tiling& t) {
   std::vector<Tiling::Operand> out;
-  for (const Node* n : toposort(ast)) {
+  const std::vector<const Node*> order = toposort(ast);
+  for (const Node* n : order) {
     if (n->op != Op::Reduce || n->get<ReduceArg>().op != Op::Add) continue;
+    if (is_made_besides(n, order, deps)) continue;  // copies stand where it would be made alone
     const Node* product = through_casts(n->src(0).get());
     const auto known = [&](const Tiling::Operand& f) { return f.product.get() == product; };
     if (product->op != Op::Mul || std::any_of(out.begin(), out.end(), known)) continue;
