@@ -23,7 +23,7 @@ std::string unit_text(const CDialect& d, std::span<const Source> sources, const 
 }  // namespace
 
 Source render_c(const CDialect& d, const kernel::LinearKernel& k, const Target& target) {
-  CKernel writer(k, d);
+  CKernel writer(k, d, target.vector_bytes >= 64);
   const std::string body = writer.body(), attributes = d.attributes(k, target);
   Source s = source_of(k, d.format, fmt::format("k{:016x}", text_hash(attributes + body)));
   s.text = fmt::format("{}void {}{}", attributes, s.symbol, body);

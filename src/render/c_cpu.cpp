@@ -126,6 +126,20 @@ static inline u32x16 gather_u32x16(const u32* p, i32x16 at, i32x16 m) {
     (tuff_gather_index16)at, (u16)bits_16(m), 4); }
 )c";
 
+// The elements of t that the low 4 bits of each number name.
+constexpr const char* kLookup = R"c(
+#if defined(TUFF_AVX512) && __has_builtin(__builtin_ia32_permvarsi512)
+typedef i32 tuff_lookup_v16si __attribute__((vector_size(64)));
+static inline u32x16 lookup_u32x16(u32x16 t, u32x16 n) {
+  return (u32x16)__builtin_ia32_permvarsi512((tuff_lookup_v16si)t, (tuff_lookup_v16si)n); }
+#else
+static inline u32x16 lookup_u32x16(u32x16 t, u32x16 n) {
+  u32x16 v;
+  for (int l = 0; l < 16; l++) v[l] = t[n[l] & 15];
+  return v; }
+#endif
+)c";
+
 // Conversions that C lacks: F16 through F16C where the CPU has it, else by integer arithmetic.
 constexpr const char* kSoftF16 = R"c(
 #ifndef __F16C__
@@ -270,6 +284,7 @@ Prelude cpu_prelude() {
   p.add({"TUFF_STREAM("}, kStream);
   p.add({"TUFF_STORE_FENCE("}, kStoreFence);
   p.add({"TUFF_IN_MEMORY("}, kInMemory);
+  p.add({"lookup_u32x16("}, kLookup);
   add_masked_accesses(p);
   add_narrow_floats(p);
   add_arithmetic(p);

@@ -5,6 +5,7 @@
 #include "ir/kernel_floor.h"
 #include "ir/scalar_eval.h"
 #include "render/binary.h"
+#include "render/c_late.h"
 
 namespace tuff::render {
 
@@ -13,8 +14,12 @@ using ir::Node;
 using ir::Op;
 using kernel::LaneMask;
 
-CKernel::CKernel(const kernel::LinearKernel& k, const CDialect& d)
-    : k_(k), dialect_(d), space_(k), values_(k.ops.size()) {
+CKernel::CKernel(const kernel::LinearKernel& k, const CDialect& d, bool wide_registers)
+    : k_(k),
+      dialect_(d),
+      space_(k),
+      values_(k.ops.size()),
+      wide_registers_(d.simd && wide_registers) {
   if (d.simd && c_has_width(space_.vector_width())) {
     width_ = space_.vector_width();
     vector_mask_ = space_.vector_mask();
@@ -49,6 +54,7 @@ void CKernel::line(const std::string& text) {
   out_.append(static_cast<size_t>(indent_) * 2, ' ');
   out_ += text;
   out_ += '\n';
+  if (text.back() == '{' || text.back() == '}') block_ = out_.size();
 }
 
 std::string CKernel::define(const std::string& type, const std::string& expr) {
@@ -90,6 +96,7 @@ std::string CKernel::scalar(const CValue& v, DType t) const {
 }
 
 std::string CKernel::vector(const CValue& v, DType t) {
+  if (!v.table.empty()) return look_up(v, t);
   if (v.vector) return v.base;
   const std::string type = type_of(t, width_);
   const CValue first{v.base, v.constant};
@@ -106,6 +113,7 @@ std::string CKernel::vector(const CValue& v, DType t) {
 }
 
 std::string CKernel::lane(const CValue& v, DType t, int l) const {
+  if (!v.table.empty()) return fmt::format("{}[{}[{}] & 15]", v.table, v.base, l);
   if (v.vector) return fmt::format("{}[{}]", v.base, l);
   return scalar({v.base, v.at_lane(l)}, t);
 }
@@ -211,16 +219,19 @@ void CKernel::emit_alu(size_t i) {
   const int count = space_.count(scalar_mask(k_.lanes[i]));
   values_[i].resize(static_cast<size_t>(count));
   if (alu_packed(i)) return;
+  const bool vectors = has_lookups() && !feeds_arithmetic_alone(i);
   for (int n = 0; n < count; ++n) {
     std::vector<CValue> x;
     for (const ir::UOp& s : u.src()) x.push_back(value(s.get(), k_.lanes[i], n));
-    values_[i][static_cast<size_t>(n)] = alu(u, x);
+    CValue& out = values_[i][static_cast<size_t>(n)];
+    out = alu(u, x);
+    if (vectors && !out.table.empty()) out = {.base = vector(out, u.dtype), .vector = true};
   }
 }
 
 CValue CKernel::alu(const Node& u, const std::vector<CValue>& x) {
   CValue folded;
-  if (affine(u, x, folded)) return folded;
+  if (affine(u, x, folded) || looked_up(u, x, folded)) return folded;
   bool vec = false;
   for (const CValue& v : x) vec |= v.varies();
   std::vector<COperand> operands;
@@ -361,25 +372,41 @@ void CKernel::emit_dot(size_t i) {
   const LaneMask kept = scalar_mask(k_.lanes[i]);
   LaneMask folded = 0;
   for (const ir::UOp& r : ir::dot_lanes(&u)) folded |= LaneMask{1} << space_.bit_of(r.get());
-  for (int n = 0; n < space_.count(kept); ++n) {
-    CValue sum = value(u.src(2).get(), k_.lanes[i], n);
-    for (int f = 0; f < space_.count(folded); ++f) {
-      const auto factor = [&](size_t s) {
-        const size_t from = position(without_after(u.src(s).get()));
-        return values_[from][space_.project(kept, n, scalar_mask(k_.lanes[from]), folded, f)];
-      };
-      const std::vector<CValue> x{factor(0), factor(1), sum};
-      bool vec = false;
-      for (const CValue& v : x) vec |= v.varies();
-      const int width = vec ? width_ : 1;
-      std::vector<COperand> operands;
-      for (const CValue& v : x)
-        operands.push_back({vec ? vector(v, u.dtype) : scalar(v, u.dtype), width});
-      const std::string text = c_alu(dialect_, Op::MulAdd, u.dtype, u.dtype, operands, width);
-      sum = CValue{.base = define(type_of(u.dtype, width), text), .vector = vec};
-    }
-    values_[i].push_back(sum);
+  const int count = space_.count(kept), terms = space_.count(folded);
+  std::vector<CValue>& sums = values_[i];
+  for (int n = 0; n < count; ++n) sums.push_back(value(u.src(2).get(), k_.lanes[i], n));
+  const auto add = [&](int n, int f) {
+    const auto factor = [&](size_t s) {
+      const size_t from = position(without_after(u.src(s).get()));
+      return values_[from][space_.project(kept, n, scalar_mask(k_.lanes[from]), folded, f)];
+    };
+    const std::vector<CValue> x{factor(0), factor(1), sums[size_t(n)]};
+    bool vec = false;
+    for (const CValue& v : x) vec |= v.varies();
+    const int width = vec ? width_ : 1;
+    std::vector<COperand> operands;
+    for (const CValue& v : x)
+      operands.push_back({vec ? vector(v, u.dtype) : scalar(v, u.dtype), width});
+    const std::string text = c_alu(dialect_, Op::MulAdd, u.dtype, u.dtype, operands, width);
+    sums[size_t(n)] = CValue{.base = define(type_of(u.dtype, width), text), .vector = vec};
+  };
+  // A vector that all sums take is made before the next one is.
+  if (dialect_.simd) {
+    for (int f = 0; f < terms; ++f)
+      for (int n = 0; n < count; ++n) add(n, f);
+    order_block();
+  } else {
+    for (int n = 0; n < count; ++n)
+      for (int f = 0; f < terms; ++f) add(n, f);
   }
+}
+
+// What a step of a chain multiplies is computed in that step: of all steps at once it would not stay
+// in registers, and compilers keep the order that they are given.
+void CKernel::order_block() {
+  const std::string block = out_.substr(block_);
+  out_.resize(block_);
+  out_ += values_at_first_use(block, fmt::format("x{}", width_));
 }
 
 // A balanced tree over the values; then, across SIMD lanes, halves onto halves.

@@ -21,6 +21,7 @@ struct CValue {
   std::string base;  // a name or literal; empty: 0
   int64_t constant = 0, step = 0, every = 1;
   bool vector = false;  // base is a vector (then constant and step are 0)
+  std::string table;    // a vector's lanes are those of this one that the low 4 bits of base name
   bool varies() const { return vector || step != 0; }
   bool is_number() const { return base.empty() && step == 0; }
   bool operator==(const CValue&) const = default;
@@ -44,7 +45,8 @@ struct CAccess {
 
 class CKernel {
  public:
-  CKernel(const kernel::LinearKernel& k, const CDialect& d);
+  // wide_registers: of 64 bytes.
+  CKernel(const kernel::LinearKernel& k, const CDialect& d, bool wide_registers);
   std::string body();  // "(const void* args, ...) { ... }" without the symbol
   size_t shared_bytes() const { return shared_bytes_; }  // of the body: its Shared memory
 
@@ -59,6 +61,7 @@ class CKernel {
   void emit_prefetch(size_t i);
   void emit_reduce(size_t i);
   void emit_dot(size_t i);
+  void order_block();
 
   // For dialects with workgroups: c_workgroup.cpp.
   void workgroup_header();
@@ -112,6 +115,13 @@ class CKernel {
   std::string packed_operand(size_t i, size_t source, bool& packed);
   bool alu_packed(size_t i);
 
+
+  // Values of numbers of 4 bits: c_lookups.cpp.
+  bool has_lookups() const;
+  bool feeds_arithmetic_alone(size_t i) const;
+  bool looked_up(const ir::Node& u, const std::vector<CValue>& x, CValue& out);
+  std::string look_up(const CValue& v, DType t);
+
   CValue load_register(size_t i, const ir::Node* reg, int instance);
   bool changes_before_last_use(size_t load, const ir::Node* reg) const;
   void store_register(size_t i, const ir::Node* reg);
@@ -149,6 +159,8 @@ class CKernel {
   std::unordered_map<size_t, std::string> packs_;  // op -> the vector whose lanes its instances are
   std::unordered_map<std::string, std::string> defined_;  // expression -> variable, of this op
   size_t current_ = 0, shared_bytes_ = 0;
+  size_t block_ = 0;  // where in out_ the statements begin that only compute, for this op's block
+  bool wide_registers_ = false;
   bool streams_ = false;  // stores past the caches
   int variables_ = 0, indent_ = 1;
   std::string out_;

@@ -507,7 +507,11 @@ void CKernel::emit_prefetch(size_t i) {
 void CKernel::emit_store(size_t i) {
   const Node& u = *k_.ops[i];
   const Node* to = without_after(u.src(0).get());
-  if (to->op == Op::Register) return store_register(i, to);
+  if (to->op == Op::Register) {
+    store_register(i, to);
+    block_ = out_.size();
+    return;
+  }
   if (u.src_count == 3)
     fail<Unsupported>("C renderer: a masked store; a Target of C has 8- and 16-bit elements");
   const LaneMask mask = k_.lanes[i];
@@ -529,6 +533,7 @@ void CKernel::emit_store(size_t i) {
     for (int j = 0; j < space_.size(between); ++j)
       stored[n + j * space_.stride(scalar_mask(mask), between)] = true;
   }
+  block_ = out_.size();
 }
 
 // The vectors of a bit's lanes, of which each has every n-th element of memory, as whole ones.

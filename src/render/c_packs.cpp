@@ -1,6 +1,7 @@
 // Packs: the scalar instances of an op as one vector. What vectors share, as the scales of a block's
 // groups, is decoded for all groups by one instruction, and each vector takes its lane of it.
 #include <algorithm>
+#include <set>
 
 #include "ir/kernel_floor.h"
 #include "render/c_kernel.h"
@@ -13,7 +14,7 @@ using kernel::LaneMask;
 
 namespace {
 
-constexpr int kLeastPack = 4, kMostPack = 16;  // lanes
+constexpr int kLeastPack = 4, kMostPack = 32;  // lanes
 
 }  // namespace
 
@@ -55,19 +56,34 @@ void CKernel::set_pack(size_t i, const std::string& name) {
     values_[i][n] = CValue{fmt::format("{}[{}]", elements, n)};
 }
 
-// Neighbours in memory, in the order of their instances and behind no gates.
+// Neighbours in memory, or several runs of so many of them, in any order and behind no gates.
 bool CKernel::load_packed(size_t i, const Node& index) {
   if (!may_pack(i) || index.op != Op::Index || index.src_count > 2 || !feeds_scalars_alone(i))
     return false;
   const int count = static_cast<int>(values_[i].size());
-  CAccess first = access(index, k_.lanes[i], 0);
+  CAccess run = access(index, k_.lanes[i], 0);
+  std::vector<int64_t> at, sorted;
   for (int n = 0; n < count; ++n) {
-    CValue wanted = first.offset;
-    wanted.constant += n;
-    if (!(access(index, k_.lanes[i], n).offset == wanted)) return false;
+    const CValue offset = access(index, k_.lanes[i], n).offset;
+    if (offset.base != run.offset.base || offset.varies()) return false;
+    at.push_back(offset.constant);
   }
-  first.offset.step = 1;
-  set_pack(i, define(type_of(index.dtype, count), vector_at(first, count)));
+  sorted = at;
+  std::ranges::sort(sorted);
+  int length = 1;
+  while (length < count && sorted[size_t(length)] == sorted[0] + length) ++length;
+  if (length < kLeastPack || count % length != 0) return false;
+  for (int n = 0; n < count; ++n)
+    if (sorted[size_t(n)] != sorted[size_t(n - n % length)] + n % length) return false;
+  std::vector<std::string> runs;
+  for (int n = 0; n < count; n += length) {
+    run.offset.constant = sorted[size_t(n)], run.offset.step = 1;
+    runs.push_back(define(type_of(index.dtype, length), vector_at(run, length)));
+  }
+  const std::string all = joined(std::move(runs), index.dtype, length);
+  std::vector<int> lanes;
+  for (const int64_t a : at) lanes.push_back(int(std::ranges::find(sorted, a) - sorted.begin()));
+  set_pack(i, std::ranges::is_sorted(lanes) ? all : shuffled(all, all, index.dtype, lanes));
   return true;
 }
 
@@ -88,21 +104,25 @@ std::string CKernel::packed_operand(size_t i, size_t source, bool& packed) {
   const bool uniform =
       std::ranges::all_of(lanes, [&](int l) { return x[size_t(l)] == x[size_t(lanes[0])]; });
   const bool choices = u->dtype == DType::Bool;
-  const auto is_choice = [](const CValue& v) { return v.base == "0" || v.base == "1"; };
   const auto is_plain = [&](const CValue& v) {
-    return choices ? is_choice(v) : v.is_number() && is_int(u->dtype);
+    return choices ? v.base == "0" || v.base == "1" : v.is_number() && is_int(u->dtype);
   };
   const std::string type = type_of(u->dtype, count);
   if (uniform && !x[size_t(lanes[0])].varies()) {
     const std::string text = scalar(x[size_t(lanes[0])], u->dtype);
     return choices ? fmt::format("({})(-({}))", type, text) : fmt::format("({})({})", type, text);
   }
-  if (!std::ranges::all_of(lanes, [&](int l) { return is_plain(x[size_t(l)]); })) return {};
+  // Numbers, or a few scalars that many lanes have.
+  std::set<std::string> scalars;
+  for (const int l : lanes) {
+    if (x[size_t(l)].varies()) return {};
+    if (!is_plain(x[size_t(l)])) scalars.insert(scalar(x[size_t(l)], u->dtype));
+  }
+  if (int(scalars.size()) * kLeastPack > count) return {};
   std::string text = fmt::format("({}){{", type);
   for (int n = 0; n < count; ++n) {
     const CValue& v = x[size_t(lanes[size_t(n)])];
-    text += fmt::format("{}{}{}", n ? ", " : "", choices && v.base == "1" ? "-" : "",
-                        scalar(v, u->dtype));
+    text += fmt::format("{}{}{}", n ? ", " : "", choices ? "-" : "", scalar(v, u->dtype));
   }
   return define(type, text + "}");
 }

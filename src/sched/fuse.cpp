@@ -395,8 +395,8 @@ class Planner {
     return u && node(*u).op == Op::Reduce && node(*u).get<ReduceArg>().op == Op::Add;
   }
 
-  // A CPU's product that decodes weights for several vectors has lanes along its sum, and what
-  // follows is computed element by element: functions are a kernel of their own, of vectors.
+  // A CPU's product that decodes weights has lanes along its sum, and what follows is computed
+  // element by element: functions are a kernel of their own, of vectors.
   void cut_expensive_epilogues() {
     for (uint32_t i = uint32_t(p_.nodes.size()); i-- > 0;) {
       if (!p_.realized[i]) continue;
@@ -406,23 +406,23 @@ class Planner {
       while (!work.empty()) {
         const uint32_t n = work.back();
         work.pop_back();
-        if (decodes_for_several(n)) product = n;
+        if (decodes_along_sum(n)) product = n;
         if (is_alu(node(n).op)) most = std::max<uint32_t>(most, row(node(n).op).cost);
         if (node(n).op == Op::Reduce) continue;
         for (const uint32_t s : p_.sources(n))
           if (!opaque(s) && seen.insert(s).second) work.push_back(s);
       }
-      if (product != UINT32_MAX && most >= kTranscendental) realize(product);
+        if (product != UINT32_MAX && most >= kTranscendental) realize(product);
     }
   }
-  bool decodes_for_several(uint32_t i) const {
+  bool decodes_along_sum(uint32_t i) const {
     if (node(i).op != Op::Reduce || !p_.device[i] || target_of_(*p_.device[i]).has_local)
       return false;
     const uint32_t product = p_.base(source(i));
     if (p_.realized[product] || node(product).op != Op::Mul) return false;
     return std::ranges::any_of(p_.sources(product), [&](uint32_t s) {
       while (is_movement(node(s).op) && !repeats(node(s))) s = source(s);
-      return repeats(node(s)) && !opaque(p_.base(s)) && decoded_by_product(s, p_.base(s));
+      return !opaque(p_.base(s)) && decoded_by_product(s, p_.base(s));
     });
   }
 

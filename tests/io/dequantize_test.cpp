@@ -194,6 +194,24 @@ INSTANTIATE_TEST_SUITE_P(Devices, Dequantize, testing::ValuesIn(test::devices())
 
 // Sums whose numbers a CPU decodes beside them, beside double precision. What GPUs make of them:
 // tests/kernel/packed_words_test.cpp.
+// Behind one of two products a gate's exponential would be computed row by row.
+TEST(DequantizedProducts, AGateOfTwoIsAKernelOfItsOwnOnTheCpu) {
+  constexpr int64_t kRows = 256, kColumns = 8192;
+  const Case& c = *std::ranges::find(kCases, std::string_view("Q4_K"), &Case::type);
+  const int64_t count = kRows * kColumns / c.elements;
+  const auto weight = [&](int seed) {
+    const std::vector<uint8_t> bytes = random_blocks(c, int(count), seed);
+    const Tensor blocks = Tensor::from(bytes, {count, c.size_bytes}, {.device = "CPU"});
+    return dequantize(c.type, blocks).reshape({kRows, kColumns}).transpose(0, 1);
+  };
+  Tensor x = Tensor::full({1, kColumns}, 0.5, {.device = "CPU"}).contiguous();
+  x.realize();
+  Tensor gated = x.matmul(weight(1)).silu() * x.matmul(weight(2));
+  const uint64_t before = engine::counters().kernels;
+  gated.realize();
+  EXPECT_EQ(engine::counters().kernels - before, 3u);
+}
+
 TEST(DequantizedProducts, OfFewRowsOnTheCpu) {
   constexpr int kRows = 12, kColumns = 768;
   std::mt19937 random(7);

@@ -371,6 +371,27 @@ TEST(Lower, DearValuesOfARowAreComputedOnceWhereTheCacheHoldsThem) {
   EXPECT_EQ(exponentials(lower(ast, t)), 2);  // half of it is less than a row
 }
 
+// Of rows whose length varies there is room for the longest.
+TEST(Lower, DearValuesOfASymbolicRowAreComputedOnce) {
+  Target t = builtin_target("c-x86-64");
+  const auto softmax = [](int64_t most) {
+    const UOp n = variable("n", 1, most), columns = n * 32;
+    const auto axis = [&](int32_t id, AxisKind kind) { return range(columns, id, kind); };
+    const UOp i = range(index_const(6), 0, AxisKind::Loop), j = axis(1, AxisKind::Loop),
+              r1 = axis(2, AxisKind::Reduce), r2 = axis(3, AxisKind::Reduce);
+    const int64_t count = 6 * 32 * most;
+    const auto x = [&](const UOp& c) { return load(1, count, i * (32 * most) + c); };
+    const UOp max = reduce_over(Op::Max, x(r1), {r1});
+    const auto exponential = [&](const UOp& c) { return alu(Op::Exp2, {x(c) - max}); };
+    const UOp sum = reduce_over(Op::Add, exponential(r2), {r2});
+    return kernel_of({store(0, count, i * (32 * most) + j,
+                            exponential(j) * alu(Op::Recip, {sum}), {i, j})});
+  };
+  const LinearKernel once = lower(softmax(32), t);
+  EXPECT_EQ(exponentials(once), 1) << to_text(once);
+  EXPECT_EQ(exponentials(lower(softmax(1 << 20), t)), 2);
+}
+
 // Vectors pad where a CPU masks the last of a row, not where each lane would be a load of its own.
 TEST(Lower, RowsThatNoVectorDividesAreMaskedOnACpu) {
   Target t = builtin_target("c-x86-64");

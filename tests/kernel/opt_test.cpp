@@ -151,6 +151,24 @@ TEST(Opt, UnrolledProductsAreMultiplyAdds) {
   EXPECT_EQ(dots(lower_with(ast, builtin_target("c-x86-64"), tile)), 0);
 }
 
+// A CPU's registers do not last for a sum of each unrolled number: those of a vector have one, and
+// what other unrolled numbers give is added to it.
+TEST(Opt, UnrolledNumbersOfSeveralVectorsAreAddedToOne) {
+  const Target t = builtin_target("c-x86-64");
+  AstBuilder b;
+  const UOp v = b.loop(8), row = b.loop(6), n = b.fold(48);
+  const UOp ast = kernel_of(
+      {store(0, 48, v * 6 + row,
+             reduce_over(Op::Add, load(1, 6 * 48, row * 48 + n) * load(2, 8 * 48, v * 48 + n), {n}),
+             {v, row})});
+  const std::vector<Opt> opts{{OptKind::Unroll, 2, 4}, {OptKind::Unroll, 2, 4},
+                              {OptKind::Upcast, 0, 8}};
+  const LinearKernel k = lower_with(ast, t, opts);
+  EXPECT_EQ(std::ranges::count_if(k.ops, [](const UOp& u) { return u->op == Op::Dot; }), 1)
+      << to_text(k);
+  expect_same(ast, k, 1e-5, "several vectors");
+}
+
 TEST(Opt, NestedReductionsAreNotBothShared) {
   AstBuilder b;
   const UOp i = b.fold(64), j = b.fold(32);

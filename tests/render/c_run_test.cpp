@@ -22,9 +22,10 @@ namespace tuff::render {
 namespace {
 
 // Compiles all kernels at once, links the objects into one shared library and opens it.
-std::optional<os::Library> load_all(std::span<const kernel::LinearKernel> kernels) {
+std::optional<os::Library> load_all(std::span<const kernel::LinearKernel> kernels,
+                                    const Target& target = {}) {
   std::vector<Source> sources;
-  for (const auto& k : kernels) sources.push_back(render_c(c_cpu(), k, {}));
+  for (const auto& k : kernels) sources.push_back(render_c(c_cpu(), k, target));
   const std::vector<Binary> binaries = compile_c_sources(c_cpu(), sources, {});
   const std::string stem = fmt::format(
       "{}/tuff_render_{}", std::filesystem::temp_directory_path().string(), os::monotonic_ns());
@@ -46,8 +47,9 @@ std::optional<os::Library> load_all(std::span<const kernel::LinearKernel> kernel
 }
 
 void run_c(const os::Library& library, const kernel::LinearKernel& k,
-           const std::vector<uint8_t*>& memory, const std::vector<int32_t>& scalars = {}) {
-  const Source source = render_c(c_cpu(), k, {});
+           const std::vector<uint8_t*>& memory, const std::vector<int32_t>& scalars = {},
+           const Target& target = {}) {
+  const Source source = render_c(c_cpu(), k, target);
   const auto fn = reinterpret_cast<CpuKernelFn>(library.symbol(source.symbol.c_str()));
   ASSERT_NE(fn, nullptr);
   std::vector<uint64_t> args(source.args.size_bytes() / 8);
@@ -64,10 +66,11 @@ void run_c(const os::Library& library, const kernel::LinearKernel& k,
 }
 
 void run_c(const os::Library& library, const kernel::LinearKernel& k,
-           std::vector<HostBuffer>& buffers, const std::vector<int32_t>& scalars = {}) {
+           std::vector<HostBuffer>& buffers, const std::vector<int32_t>& scalars = {},
+           const Target& target = {}) {
   std::vector<uint8_t*> memory;
   for (HostBuffer& b : buffers) memory.push_back(b.data());
-  run_c(library, k, memory, scalars);
+  run_c(library, k, memory, scalars, target);
 }
 
 void check(const std::vector<Case>& cases) {
@@ -286,6 +289,59 @@ TEST(RenderC, ScalarsOfSeveralVectorsAreOneVector) {
   for (const DType type : {DType::U8, DType::I8, DType::I16, DType::I32}) add(type, 8);
   for (const int64_t groups : {2, 4}) add(DType::U8, groups);
   check(cases);
+}
+// Bytes with two numbers of 4 bits: functions of one of them are looked up, whatever stands in the
+// other bits, and those of both are not.
+TEST(RenderC, NumbersOfFourBitsAreLookedUp) {
+  using kernel::OptKind;
+  namespace ast = kernel::testing;
+  Target t = builtin_target("c-x86-64");
+  t.vector_bytes = 64;
+  constexpr int64_t kRows = 3, kBytes = 64;
+  std::vector<Case> cases;
+  const auto number = [](int64_t v) { return ir::int_const(DType::I32, v); };
+  const auto as_float = [](const ir::UOp& x) { return cast(x, DType::F32); };
+  const auto add = [&](auto value, size_t lookups) {
+    ast::AstBuilder b;
+    const ir::UOp row = b.loop(kRows), n = b.fold(kBytes);
+    const ir::UOp byte = cast(ast::load(1, kRows * kBytes, row * kBytes + n, DType::U8), DType::I32);
+    const ir::UOp low = alu(ir::Op::And, {byte, number(15)}),
+                  high = alu(ir::Op::And, {alu(ir::Op::Shr, {byte, number(4)}), number(15)});
+    const ir::UOp scale = ast::load(2, kRows, row);
+    const ir::UOp sum = ast::reduce_over(ir::Op::Add, value(low, high, scale), {n});
+    cases.push_back({kernel::lower_with(ast::kernel_of({ast::store(0, kRows, row, sum, {row})}), t,
+                                        {{OptKind::Unroll, 1, 16}}),
+                     Values::Whole});
+    const std::string text = render_c(c_cpu(), cases.back().kernel, t).text;
+    size_t found = 0;
+    for (size_t at = 0; (at = text.find("lookup_u32x16(", at)) != std::string::npos; at++) found++;
+    EXPECT_EQ(found, lookups) << text;
+    EXPECT_EQ(render_c(c_cpu(), cases.back().kernel, {}).text.find("lookup"), std::string::npos);
+  };
+  using U = ir::UOp;
+  add([&](U low, U, U) { return as_float(low); }, 1);
+  add([&](U low, U, U scale) { return as_float(low + number(-8)) * scale - scale; }, 1);
+  add([&](U low, U high, U scale) { return as_float(low) * scale + as_float(high); }, 2);
+  add([&](U low, U high, U) { return as_float(low * high); }, 2);
+  add([&](U low, U, U) {
+    return as_float(where(lt(low, number(5)), low * 3, alu(ir::Op::Xor, {low, number(9)})));
+  }, 1);
+  add([&](U low, U, U) {  // halves that are no number of 32 bits on the way
+    return as_float(bitcast(cast(alu(ir::Op::Shl, {low, number(9)}), DType::U16), DType::F16));
+  }, 1);
+  // The renderer looks up for the Target that it is given.
+  std::vector<kernel::LinearKernel> kernels;
+  for (const Case& c : cases) kernels.push_back(c.kernel);
+  const auto library = load_all(kernels, t);
+  ASSERT_TRUE(library);
+  for (const Case& c : cases) {
+    std::vector<HostBuffer> got = inputs(c.kernel, 7, c.values), want = got;
+    for (auto* buffers : {&got, &want})
+      for (size_t i = 0; i < (*buffers)[1].size(); i++) (*buffers)[1][i] = uint8_t(i * 37 + 11);
+    run_c(*library, c.kernel, got, {}, t);
+    evaluate(c.kernel, want, {});
+    expect_equal(c.kernel, got, want);
+  }
 }
 TEST(RenderC, NestedLoopsWithSymbolicExtent) {
   check({{row_sum_kernel(), Values::Whole, {6}}, {row_sum_kernel(), Values::Whole, {4}}});

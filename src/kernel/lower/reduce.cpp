@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/contains.h"
 #include "ir/kernel_floor.h"
 #include "ir/scalar_eval.h"
 #include "kernel/analysis/ranges.h"
@@ -62,7 +63,9 @@ class ReduceLowerer {
     const UOp &current = u->src(0)->src(0), value = u->src(2)->src(0);
     const UOp reg(without_after(current.get()));
     const UOp first = make_store(current, alu(Op::Mul, {u->src(0), u->src(1)}));
-    return summed(Op::Add, value, parts, make_after(reg, sources(first, parts.serial)), reg, {});
+    const bool chain = target_.has_local && adds_products(Op::Add, value, parts.unrolled);
+    return summed(Op::Add, value, parts.serial, parts.unrolled,
+                  make_after(reg, sources(first, parts.serial)), reg, chain);
   }
 
   UOp lower(const UOp& reduce) {
@@ -112,6 +115,25 @@ class ReduceLowerer {
             : int64_t(target_.vector_registers) * target_.vector_bytes / 2 / int64_t(size_bytes(t));
     return !parts.unrolled.empty() && extent(lanes) * extent(parts.unrolled) <= registers;
   }
+  // Which of the unrolled lanes have sums of their own. Where registers do not last for all of a
+  // CPU's, those of a vector: products along the others are added one after the other.
+  std::vector<UOp> partial_lanes(Op op, const UOp& value, const std::vector<UOp>& lanes,
+                                 const ReduceParts& parts) {
+    if (keeps_partial_sums(lanes, parts, value->dtype)) return parts.unrolled;
+    if (target_.has_local || parts.unrolled.size() < 2) return {};
+    const int64_t width = int64_t(target_.vector_bytes / size_bytes(value->dtype));
+    for (const UOp& r : parts.unrolled) {
+      const std::vector<UOp> others = without(parts.unrolled, {r});
+      if (r->src(0)->max == width && keeps_partial_sums(lanes, {{}, {r}, {}}, value->dtype) &&
+          is_dot(op, value, others))
+        return {r};
+    }
+    return {};
+  }
+  static std::vector<UOp> without(std::vector<UOp> all, const std::vector<UOp>& some) {
+    std::erase_if(all, [&](const UOp& r) { return contains(some, r); });
+    return all;
+  }
 
   // Without partial sums, unrolled products of floats are added one after the other: each then is
   // one multiply-add, and of several outputs there are enough to wait for none.
@@ -119,18 +141,17 @@ class ReduceLowerer {
     constexpr int64_t kLeastOutputs = 4;  // cycles of a dependent multiply-add, about
     return is_dot(op, value, unrolled) && extent(lanes_of(value, unrolled)) >= kLeastOutputs;
   }
-  // Products of floats that are another in each of these lanes, on a device that adds them up
-  // itself: a CPU's are lanes of vectors.
+  // Products of floats that are another in each of these lanes.
   bool is_dot(Op op, const UOp& value, const std::vector<UOp>& unrolled) {
     RangeMask lanes = 0;
     for (const UOp& r : unrolled) lanes |= deps_.bit(r);
-    return target_.has_local && op == Op::Add && value->op == Op::Mul && is_float(value->dtype) &&
-           lanes && (deps_.of(value) & lanes) == lanes;
+    return op == Op::Add && value->op == Op::Mul && is_float(value->dtype) && lanes && (deps_.of(value) & lanes) == lanes;
   }
 
-  // Unrolled and no more: a chain of multiply-adds begins at zero.
+  // Unrolled and no more: a chain of multiply-adds begins at zero. A CPU's are lanes of vectors.
   UOp sum_of_lanes(Op op, const UOp& value, const std::vector<UOp>& unrolled) {
-    return is_dot(op, value, unrolled) ? make_dot(value, constant(value->dtype, 0), unrolled)
+    return target_.has_local && is_dot(op, value, unrolled)
+               ? make_dot(value, constant(value->dtype, 0), unrolled)
                                        : fold_lanes(op, value, unrolled);
   }
 
@@ -145,8 +166,10 @@ class ReduceLowerer {
     // A sum that another one's loop makes besides waits for none, and has few registers.
     const bool besides =
         ((around ^ deps_.of(value)) & ~inner) && is_dot(op, value, parts.unrolled);
-    const bool partial = !besides && keeps_partial_sums(lanes, parts, value->dtype);
-    if (partial) lanes.insert(lanes.end(), parts.unrolled.begin(), parts.unrolled.end());
+    const std::vector<UOp> partial =
+        besides ? std::vector<UOp>() : partial_lanes(op, value, lanes, parts);
+    const std::vector<UOp> together = without(parts.unrolled, partial);
+    lanes.insert(lanes.end(), partial.begin(), partial.end());
     const UOp reg = make(Op::Register, value->dtype, lanes, register_arg(value));
     std::vector<UOp> before;
     for (const UOp& r : deps_.list(around & ~inner)) {
@@ -154,22 +177,20 @@ class ReduceLowerer {
     }
     const UOp init = make_store(make_after(reg, before), identity_of(op, value));
     const UOp current = make_after(reg, sources(init, parts.serial));
-    const UOp result = summed(op, value, parts, current, reg, {partial, besides});
-    return partial ? fold_lanes(op, result, parts.unrolled) : result;
+    const bool chain = besides || ((target_.has_local || !partial.empty()) &&
+                                   adds_products(op, value, together));
+    const UOp result = summed(op, value, parts.serial, together, current, reg, chain);
+    return partial.empty() ? result : fold_lanes(op, result, partial);
   }
-  struct How {
-    bool partial = false;  // a sum for each unrolled lane
-    bool chained = false;  // one multiply-add after the other
-  };
-  // The register once all steps are added to what it has before the first.
-  UOp summed(Op op, const UOp& value, const ReduceParts& parts, const UOp& current, const UOp& reg,
-             How how) {
+  // The register once all steps are added to what it has before the first. `together`: unrolled
+  // lanes that are steps of it, as a chain of multiply-adds or folded.
+  UOp summed(Op op, const UOp& value, const std::vector<UOp>& serial,
+             const std::vector<UOp>& together, const UOp& current, const UOp& reg, bool chain) {
     const UOp sum = make_load(current);
-    const bool dot = !how.partial && (how.chained || adds_products(op, value, parts.unrolled));
-    const UOp next = dot           ? make_dot(value, sum, parts.unrolled)
-                     : how.partial ? combine(op, sum, value)
-                               : combine(op, sum, fold_lanes(op, value, parts.unrolled));
-    return make_load(make_after(reg, {make_end(make_store(current, next), parts.serial)}));
+    const UOp next = together.empty() ? combine(op, sum, value)
+                     : chain          ? make_dot(value, sum, together)
+                                      : combine(op, sum, fold_lanes(op, value, together));
+    return make_load(make_after(reg, {make_end(make_store(current, next), serial)}));
   }
 
   // What is summed may be cooperative matrices: a product of two is added by one op.

@@ -86,8 +86,9 @@ class RowBuffers {
     UOpMap<UOp> map;
     for (size_t i = 0; i < v.own.size(); i++) {
       const UOp &r = v.own[i], &s = v.others[i];
-      if (!is_output_range(r) || !is_reduce_range(s) || !r->src(0)->is_const() ||
-          !(r->src(0) == s->src(0)))
+      // Of a symbolic row there is room for the longest.
+      const bool sized = r->src(0)->is_const() || (i == 0 && is_loop(kind_of(r.get())));
+      if (!is_output_range(r) || !is_reduce_range(s) || !sized || !(r->src(0) == s->src(0)))
         return {};
       map.emplace(s, r);
     }

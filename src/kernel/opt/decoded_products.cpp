@@ -32,14 +32,15 @@ class DecodedProduct : Chooser {
         row = a;
     }
     // Half of the registers have sums. Those of one vector are fewer than numbers: scales leave
-    // them.
+    // them; those of several add up what a block gives.
     const int64_t sums = std::max<int64_t>(target_.vector_registers, 8) / 2 * cpu_lanes();
-    const int64_t n = numbers(r, vectors == 1 ? std::min(kNumbers, 4 * sums) : sums / vectors);
+    const int64_t n = numbers(r, std::min(kNumbers, 4 * sums));
     if (row < 0 || n < cpu_lanes() || vectors > sched::kThinProduct) return false;
     apply(t_, {OptKind::Unroll, r, n});
     for (const int a : tile)
       if (!t_.factors[size_t(f)].walks(a) && left(a) > 1) apply(t_, {OptKind::Upcast, a, left(a)});
-    const int64_t rows = std::clamp<int64_t>(sums / (n * vectors), 1, kRows);
+    const int64_t each = vectors == 1 ? n : std::min(n, cpu_lanes()) * vectors;
+    const int64_t rows = std::clamp<int64_t>(sums / each, 1, kRows);
     const int64_t together = divisor_up_to(left(row), rows);
     if (together > 1) apply(t_, {OptKind::Upcast, row, together});
     return true;
