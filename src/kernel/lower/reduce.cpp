@@ -164,8 +164,8 @@ class ReduceLowerer {
     for (const UOp& r : parts.serial)
       if (const auto it = around_.find(r.get()); it != around_.end()) around |= it->second;
     // A sum that another one's loop makes besides waits for none, and has few registers.
-    const bool besides =
-        ((around ^ deps_.of(value)) & ~inner) && is_dot(op, value, parts.unrolled);
+    const bool besides = target_.has_local && ((around ^ deps_.of(value)) & ~inner) &&
+                         is_dot(op, value, parts.unrolled);
     const std::vector<UOp> partial =
         besides ? std::vector<UOp>() : partial_lanes(op, value, lanes, parts);
     const std::vector<UOp> together = without(parts.unrolled, partial);
@@ -177,8 +177,8 @@ class ReduceLowerer {
     }
     const UOp init = make_store(make_after(reg, before), identity_of(op, value));
     const UOp current = make_after(reg, sources(init, parts.serial));
-    const bool chain = besides || ((target_.has_local || !partial.empty()) &&
-                                   adds_products(op, value, together));
+    const bool may_chain = target_.has_local || !partial.empty();
+    const bool chain = besides || (may_chain && adds_products(op, value, together));
     const UOp result = summed(op, value, parts.serial, together, current, reg, chain);
     return partial.empty() ? result : fold_lanes(op, result, partial);
   }
