@@ -37,9 +37,10 @@ class ReduceLowerer {
       if (n->op == Op::Register) registers_ = std::max(registers_, n->get<int64_t>() + 1);
       if (n->op == Op::Shared) shared_ = std::max(shared_, n->get<SharedArg>().number + 1);
     }
-    // Reductions in one loop begin and end together, inside all that one of them stands in.
+    // Reductions in one loop begin and end together, inside all that one of them stands in. Those of
+    // one sweep wait for each other, and have their order.
     for (const Node* n : toposort(ast)) {
-      if (n->op != Op::Reduce) continue;
+      if (n->op != Op::Reduce || registers_ > 0) continue;
       for (const UOp& r : closed_ranges(n)) around_[r.get()] |= deps_.of(UOp(n));
     }
     by_lanes_ = !outermost && !matrices && folds_in_subgroups(target, width, rows * width);
@@ -177,8 +178,8 @@ class ReduceLowerer {
     }
     const UOp init = make_store(make_after(reg, before), identity_of(op, value));
     const UOp current = make_after(reg, sources(init, parts.serial));
-    const bool chain = besides || ((target_.has_local || !partial.empty()) &&
-                                   adds_products(op, value, together));
+    const bool may_chain = target_.has_local || !partial.empty();
+    const bool chain = besides || (may_chain && adds_products(op, value, together));
     const UOp result = summed(op, value, parts.serial, together, current, reg, chain);
     return partial.empty() ? result : fold_lanes(op, result, partial);
   }
