@@ -173,17 +173,20 @@ struct LoopKeys {
   bool conflict = false;
 };
 
-// As those of a reduction of the same ranges whose outputs are more: its loop makes both.
+// As those of a reduction of the same ranges whose outputs are more: its loop makes both. What waits
+// for other reductions has a loop of its own.
 void join_besides(LoopKeys& keys) {
   std::map<std::pair<RangeMask, int>, RangeMask> outer;  // of all
   std::set<LoopKey> all;
   for (const auto& [n, key] : keys.of_reduce) {
     const auto& [own, around, depth] = key;
+    if (depth > 0) continue;
     outer[{own, depth}] |= around;
     all.insert(key);
   }
   for (auto& [n, key] : keys.of_reduce) {
     const auto& [own, around, depth] = key;
+    if (depth > 0) continue;
     const LoopKey most{own, outer.at({own, depth}), depth};
     if (all.contains(most)) key = most;
   }
