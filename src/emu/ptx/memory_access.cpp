@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -63,15 +64,23 @@ bool all_set(const uint8_t* bytes, uint32_t count) {
   return std::find(bytes, bytes + count, 0) == bytes + count;
 }
 
+// The detector says "workgroup" of what PTX calls a block.
+std::string in_words_of_ptx(std::string text) {
+  constexpr std::string_view kGroup = "workgroup";
+  for (size_t at = 0; (at = text.find(kGroup, at)) != std::string::npos;)
+    text.replace(at, kGroup.size(), "block");
+  return text;
+}
+
 const char* name_of(Space space) {
   return space == Space::Shared  ? "the block's shared memory"
          : space == Space::Local ? "the thread's local memory"
                                  : "the parameters";
 }
 
-class Access32 {
+class WarpAccess {
  public:
-  Access32(Warp& w, const MemoryForm& m, const Addresses& at, const AccessShape& shape)
+  WarpAccess(Warp& w, const MemoryForm& m, const Addresses& at, const AccessShape& shape)
       : w_(w), machine_(*w.machine), m_(m), at_(at), shape_(shape) {}
 
   LaneBytes reach(uint32_t lanes) {
@@ -254,8 +263,8 @@ class Access32 {
     GlobalRaces* races = machine_.global_races();
     if (!races || (access.kind != AccessKind::Atomic && races->note(access))) return bytes;
     const uint32_t since = std::min(w_.unfinished_since - 1, w_.block->unfinished_since - 1) + 1;
-    if (auto race = races->touch(access, shape_.acquires, since))
-      report(FindingKind::Race, lane, at_[lane], std::move(*race));
+    if (const auto race = races->touch(access, shape_.acquires, since))
+      report(FindingKind::Race, lane, at_[lane], in_words_of_ptx(*race));
     return bytes;
   }
 
@@ -290,7 +299,7 @@ Addresses addresses_of(Warp& w, const MemoryForm& m, uint32_t lanes) {
 
 LaneBytes reach_lanes(Warp& w, const MemoryForm& m, const Addresses& at, uint32_t lanes,
                       const AccessShape& shape) {
-  return Access32(w, m, at, shape).reach(lanes);
+  return WarpAccess(w, m, at, shape).reach(lanes);
 }
 
 void mark_stored(Warp& w, const MemoryForm& m, const Addresses& at, uint32_t lanes,

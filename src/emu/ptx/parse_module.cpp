@@ -25,6 +25,7 @@ class ModuleParser {
     for (Function& f : module_->functions) {
       if (f.is_entry) finish_kernel(f);
     }
+    module_->names.clear();  // nothing refers to the text any more
     return std::move(module_);
   }
 

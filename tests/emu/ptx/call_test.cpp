@@ -1,5 +1,6 @@
 // Control flow of PTX: branches whose lanes part and meet, calls, tables, barriers, local and
 // parameter memory.
+#include <algorithm>
 #include <numeric>
 
 #include "emu/ptx/ptx_scene.h"

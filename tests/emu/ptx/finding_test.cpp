@@ -159,7 +159,10 @@ TEST_F(PtxFindings, RacesOfStoresAndReads) {
 
 TEST_F(PtxFindings, RacesInGlobalMemory) {
   // Between blocks, between warps of one block, and lanes.
-  expect("race", "workgroup", "setp.eq.u32 %p1, %r2, 0; @%p1 st.global.u32 [%rd0], %r0;", {4, 32});
+  const std::string first_lanes = "setp.eq.u32 %p1, %r2, 0; @%p1 st.global.u32 [%rd0], %r0;";
+  expect("race", "wrote these bytes", first_lanes, {4, 32});
+  const std::string text = findings_text(run(kernel_of(first_lanes), {4, 32}));
+  EXPECT_EQ(text.find("workgroup"), std::string::npos) << text;
   expect("race", "thread", "st.global.u32 [%rd0], %r0;", {1, 64});
   expect("race", "thread", kOwnWord + R"(
   st.global.u32 [%rd11], %r0;

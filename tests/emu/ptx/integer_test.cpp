@@ -33,7 +33,7 @@ void expect_arithmetic() {
       "sad" + t, [&](T a, T b, T c) { return low(Wide(c) + (a > b ? Wide(a) - b : Wide(b) - a)); });
   // The upper half of 64 x 64 bits is put together from 32 x 32.
   const auto high = [](T a, T b) {
-    if constexpr (sizeof(T) < 8) return T((S64(a) * S64(b)) >> (8 * sizeof(T)));
+    if constexpr (sizeof(T) < 8) return T((Wide(a) * Wide(b)) >> (8 * sizeof(T)));
     const U64 al = U32(a), bl = U32(b), ah = U64(a) >> 32, bh = U64(b) >> 32;
     const U64 middle = (al * bl >> 32) + U32(ah * bl) + U32(al * bh);
     U64 out = ah * bh + (ah * bl >> 32) + (al * bh >> 32) + (middle >> 32);
