@@ -25,8 +25,8 @@ SKIP = 77
 # What a driver calls itself, where that is another name.
 DRIVERS = {"lavapipe": "llvmpipe", "AMD": "KFD (emulated)", "CUDA": "CUDA driver", "PoCL": "Portable Computing Language"}
 ALWAYS_THERE = {"AMD", "CUDA"}  # emulated: nothing that a machine could lack
-# Whose counts are expected, where another device runs the same kernels.
-PINNED_AS = {"SHUFFLE": "CPU", "SHUFFLE:visible": "CPU", "PoCL/buffers": "PoCL", "PoCL/coarse": "PoCL"}
+# Whose counts are expected, where another device runs the same kernels, or refuses the same cases.
+PINNED_AS = {"CUDA": "AMD", "SHUFFLE": "CPU", "SHUFFLE:visible": "CPU", "PoCL/buffers": "PoCL", "PoCL/coarse": "PoCL"}
 
 
 def device_named(tuff, name):

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "emu/ptx/finding.h"
@@ -25,6 +26,9 @@ struct alignas(64) Lanes {
   const uint64_t& operator[](uint32_t lane) const { return v[lane]; }
 };
 
+// Lanes that hold a value in each part of a register, of what was packed into it.
+using Parts = std::array<uint32_t, 4>;
+
 // A call of a function by the lanes that made it together.
 struct Frame {
   const Function* function = nullptr;
@@ -36,6 +40,9 @@ struct Frame {
   uint32_t local_base = 0;  // of its variables, in the local memory of each lane
   std::vector<Lanes> values;
   std::vector<uint32_t> defined;  // lanes of each register that hold a value
+  // Of registers that are not defined: compilers pack what has no value beside what has one, and
+  // take the one part again.
+  std::unordered_map<uint32_t, Parts> parts;
   std::vector<uint32_t> predicates, predicates_defined;
   std::vector<uint8_t> parameters;          // of the frame's own parameter space, lane by lane
   std::vector<uint8_t> parameters_written;  // 1 for each byte that has a value

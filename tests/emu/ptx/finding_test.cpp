@@ -272,6 +272,11 @@ TEST_F(PtxFindings, UninitializedValues) {
   expect_clean(kOwnWord + "prmt.b32 %r5, %r40, %r0, 0x7654; st.global.u32 [%rd11], %r5;");
   expect("uninitialized value", kWords,
          kOwnWord + "prmt.b32 %r5, %r0, %r40, 0x0124; st.global.u32 [%rd11], %r5;");
+  // Packed beside what has no value, and taken again.
+  const std::string pack = kOwnWord + "cvt.u16.u32 %rs1, %r0; mov.b32 %r5, {%rs40, %rs1}; "
+                                      "mov.b32 {%rs2, %rs3}, %r5; st.global.u16 [%rd11], ";
+  expect_clean(pack + "%rs3;");
+  expect("uninitialized value", kWords, pack + "%rs2;");
   // Copied, and used by nobody.
   expect_clean("mov.u32 %r5, %r40; mul.lo.u32 %r6, %r5, 3;");
 }
