@@ -203,7 +203,9 @@ LoopKeys loop_keys(const UOp& ast, RangeDeps& deps, bool joins) {
     }
     depth[n] = d;
   }
-  if (joins) join_besides(keys);
+  // Rows that are kept have loops of their own (lower/kept_rows.cpp).
+  const auto keeps = [](const Node* n) { return n->op == Op::Shared; };
+  if (joins && std::ranges::none_of(toposort(ast), keeps)) join_besides(keys);
   for (const Node* n : toposort(ast)) {
     if (n->op != Op::Reduce) continue;
     const LoopKey& key = keys.of_reduce.at(n);
