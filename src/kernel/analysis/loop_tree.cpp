@@ -25,15 +25,17 @@ LoopTree::LoopTree(const UOp& root, RangeDeps& deps) : deps_(deps) {
   // Reductions in one loop stand inside all that one of them stands in.
   std::unordered_map<const Node*, RangeMask> around;
   for (const Node* n : order) {
-    if (n->op != Op::End && n->op != Op::Reduce) continue;
-    for (const UOp& r : own_loops(n)) around[r.get()] |= deps.of(UOp(n));
+    if (n->op != Op::Reduce || !is_made_besides(n, order, deps)) continue;
+    for (const Node* other : order)
+      if (other->op == Op::Reduce && std::ranges::equal(closed_ranges(n), closed_ranges(other)))
+        for (const UOp& r : own_loops(n)) around[r.get()] |= deps.of(UOp(other));
   }
   // Users first: the loops around a reduction are placed before its own.
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const Node* n = *it;
     if (n->op != Op::End && n->op != Op::Reduce) continue;
     RangeMask outside = deps.of(UOp(n)), own = 0;
-    for (const UOp& r : own_loops(n)) outside |= around.at(r.get()), own |= deps.bit(r);
+    for (const UOp& r : own_loops(n)) outside |= around[r.get()], own |= deps.bit(r);
     int inside = deepest(outside & ~own & all);
     for (const UOp& r : own_loops(n)) {
       const int loop = std::countr_zero(deps.bit(r));

@@ -173,20 +173,17 @@ struct LoopKeys {
   bool conflict = false;
 };
 
-// As those of a reduction of the same ranges whose outputs are more: its loop makes both. What waits
-// for other reductions has a loop of its own.
+// As those of a reduction of the same ranges whose outputs are more: its loop makes both.
 void join_besides(LoopKeys& keys) {
   std::map<std::pair<RangeMask, int>, RangeMask> outer;  // of all
   std::set<LoopKey> all;
   for (const auto& [n, key] : keys.of_reduce) {
     const auto& [own, around, depth] = key;
-    if (depth > 0) continue;
     outer[{own, depth}] |= around;
     all.insert(key);
   }
   for (auto& [n, key] : keys.of_reduce) {
     const auto& [own, around, depth] = key;
-    if (depth > 0) continue;
     const LoopKey most{own, outer.at({own, depth}), depth};
     if (all.contains(most)) key = most;
   }
@@ -206,7 +203,9 @@ LoopKeys loop_keys(const UOp& ast, RangeDeps& deps, bool joins) {
     }
     depth[n] = d;
   }
-  if (joins) join_besides(keys);
+  // Rows that are kept have loops of their own (lower/kept_rows.cpp).
+  const auto keeps = [](const Node* n) { return n->op == Op::Shared; };
+  if (joins && std::ranges::none_of(toposort(ast), keeps)) join_besides(keys);
   for (const Node* n : toposort(ast)) {
     if (n->op != Op::Reduce) continue;
     const LoopKey& key = keys.of_reduce.at(n);

@@ -24,8 +24,9 @@ struct ReduceParts {
 
 class ReduceLowerer {
  public:
-  // `outermost`: neighbouring invocations have a part each of different reductions.
-  ReduceLowerer(const UOp& ast, const Target& target, bool outermost)
+  // `outermost`: neighbouring invocations have a part each of different reductions. `shares_rows`:
+  // as Lowering's.
+  ReduceLowerer(const UOp& ast, const Target& target, bool outermost, bool shares_rows)
       : deps_(ast), target_(target), outermost_(outermost) {
     int64_t rows = 1, width = 1;
     bool matrices = false;
@@ -37,10 +38,9 @@ class ReduceLowerer {
       if (n->op == Op::Register) registers_ = std::max(registers_, n->get<int64_t>() + 1);
       if (n->op == Op::Shared) shared_ = std::max(shared_, n->get<SharedArg>().number + 1);
     }
-    // Reductions in one loop begin and end together, inside all that one of them stands in. Those of
-    // one sweep wait for each other, and have their order.
+    // Reductions in one loop begin and end together, inside all that one of them stands in.
     for (const Node* n : toposort(ast)) {
-      if (n->op != Op::Reduce || registers_ > 0) continue;
+      if (n->op != Op::Reduce || shares_rows) continue;
       for (const UOp& r : closed_ranges(n)) around_[r.get()] |= deps_.of(UOp(n));
     }
     by_lanes_ = !outermost && !matrices && folds_in_subgroups(target, width, rows * width);
@@ -290,7 +290,7 @@ class ReduceLowerer {
 }  // namespace
 
 void pass_reduces(Lowering& l) {
-  ReduceLowerer lowerer(l.ast, l.target, l.shares_outermost);
+  ReduceLowerer lowerer(l.ast, l.target, l.shares_outermost, l.shares_rows);
   std::map<const Node*, int> users;
   for (const Node* n : toposort(l.ast))
     for (const UOp& s : n->src()) users[s.get()]++;
