@@ -219,13 +219,12 @@ void CKernel::emit_alu(size_t i) {
   const int count = space_.count(scalar_mask(k_.lanes[i]));
   values_[i].resize(static_cast<size_t>(count));
   if (alu_packed(i)) return;
-  const bool vectors = has_lookups() && !feeds_arithmetic_alone(i);
   for (int n = 0; n < count; ++n) {
     std::vector<CValue> x;
     for (const ir::UOp& s : u.src()) x.push_back(value(s.get(), k_.lanes[i], n));
     CValue& out = values_[i][static_cast<size_t>(n)];
     out = alu(u, x);
-    if (vectors && !out.table.empty()) out = {.base = vector(out, u.dtype), .vector = true};
+    if (!out.table.empty() && !feeds_arithmetic_alone(i)) out = {.base = vector(out, u.dtype), .vector = true};
   }
 }
 

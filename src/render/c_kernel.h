@@ -110,6 +110,7 @@ class CKernel {
 
   // Scalar instances as vectors: c_packs.cpp.
   bool may_pack(size_t i) const;
+  std::vector<size_t> users(size_t i) const;
   bool feeds_scalars_alone(size_t i) const;
   void set_pack(size_t i, const std::string& name);
   bool load_packed(size_t i, const ir::Node& index);

@@ -26,13 +26,9 @@ bool CKernel::has_lookups() const { return wide_registers_ && width_ == kTable; 
 
 // Addresses, gates and what is stored are vectors.
 bool CKernel::feeds_arithmetic_alone(size_t i) const {
-  for (size_t at = i + 1; at < k_.ops.size(); ++at) {
-    const Node& user = *k_.ops[at];
-    if (ir::is_alu(user.op) || user.op == Op::Dot) continue;
-    for (const ir::UOp& s : user.src())
-      if (without_after(s.get()) == k_.ops[i].get()) return false;
-  }
-  return true;
+  return std::ranges::all_of(users(i), [&](size_t at) {
+    return ir::is_alu(k_.ops[at]->op) || k_.ops[at]->op == Op::Dot;
+  });
 }
 
 // Of a number of 4 bits, or of what is looked up by one already and scalars.

@@ -25,18 +25,23 @@ bool CKernel::may_pack(size_t i) const {
          count <= kMostPack && c_has_width(count) && k_.ops[i]->dtype != DType::Bool;
 }
 
+std::vector<size_t> CKernel::users(size_t i) const {
+  std::vector<size_t> out;
+  for (size_t at = i + 1; at < k_.ops.size(); ++at)
+    if (std::ranges::any_of(k_.ops[at]->src(), [&](const ir::UOp& s) {
+          return without_after(s.get()) == k_.ops[i].get();
+        }))
+      out.push_back(at);
+  return out;
+}
+
 // Values that vectors are multiplied by as they are loaded stay in memory: instructions repeat an
 // element for nothing.
 bool CKernel::feeds_scalars_alone(size_t i) const {
-  bool used = false;
-  for (size_t at = i + 1; at < k_.ops.size(); ++at) {
-    for (const ir::UOp& s : k_.ops[at]->src()) {
-      if (without_after(s.get()) != k_.ops[i].get()) continue;
-      if (!ir::is_alu(k_.ops[at]->op) || k_.lanes[at] & vector_mask_) return false;
-      used = true;
-    }
-  }
-  return used;
+  const std::vector<size_t> all = users(i);
+  return !all.empty() && std::ranges::all_of(all, [&](size_t at) {
+    return ir::is_alu(k_.ops[at]->op) && !(k_.lanes[at] & vector_mask_);
+  });
 }
 
 // Lanes that vectors repeat are loaded one by one: CPUs load and repeat in one step, at ports that

@@ -149,6 +149,10 @@ TEST(Prefetch, RecordsAreAskedForWhole) {
   EXPECT_EQ(unrolled(34, {}), one_line);
   // A record is longer than a line, and half of it is read.
   EXPECT_TRUE(unrolled(68, {}).empty());
+  // One load takes all of it: four rows are four walks.
+  const LinearKernel walks = lower_with(records_ast(8, 64, 32, 32), t,
+                                        {{OptKind::Unroll, 1, 32}, {OptKind::Upcast, 0, 4}});
+  for (const Asked& a : asked(walks)) EXPECT_NE(a.slot, 1) << to_text(walks);
   // Four rows beside each other, each of them longer than twice the distance.
   const std::vector<Asked> each_row{{1, 258, 1, false},
                                     {1, 258 + 34 * 64, 1, false},

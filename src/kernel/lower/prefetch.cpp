@@ -19,6 +19,7 @@ namespace {
 
 constexpr int64_t kLineBytes = 64;  // longer lines are asked for twice
 constexpr int64_t kLeastRecord = 16, kMostRecord = 1024;  // bytes of one iteration
+constexpr int64_t kForeseenWalks = 16;
 
 // A serial loop of the list.
 struct Loop {
@@ -117,7 +118,10 @@ class Prefetches {
       const bool known = std::ranges::any_of(
           streams_, [&](const Stream& t) { return t.loop == l && t.slot() == s.slot(); });
       if (known || bytes < kLeastRecord || bytes > kMostRecord || 2 * r.bytes < bytes) continue;
-      if (first_record(s)) records_.push_back(s);
+      if (!first_record(s)) continue;
+      // One load of all of it is a walk, as a core foresees a few beside each other.
+      const bool walks = r.loads.size() == 1 && r.bytes >= bytes;
+      if (!walks || s.rows > kForeseenWalks) records_.push_back(s);
     }
   }
   // How many lanes an access has inside its record.

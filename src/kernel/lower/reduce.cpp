@@ -153,7 +153,7 @@ class ReduceLowerer {
   UOp sum_of_lanes(Op op, const UOp& value, const std::vector<UOp>& unrolled) {
     return target_.has_local && is_dot(op, value, unrolled)
                ? make_dot(value, constant(value->dtype, 0), unrolled)
-                                       : fold_lanes(op, value, unrolled);
+               : fold_lanes(op, value, unrolled);
   }
 
   UOp accumulate(Op op, UOp value, const ReduceParts& parts) {

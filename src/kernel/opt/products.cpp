@@ -308,8 +308,8 @@ class PackedProduct : Chooser {
   // two of these.
   double read_y_cost(const Plan& p, int64_t times, int64_t tiles) const {
     const double bytes = double(tiles * p.rows * reduced_ * p.y.element_bytes);
-    const double own = double(target_.l2_bytes) / 2;
-    if (own == 0 || bytes <= own) return 0;
+    const double copy = p.stage_x ? double(copy_bytes(p)) : 0;
+    if (target_.l2_bytes == 0 || bytes + copy <= double(target_.l2_bytes)) return 0;
     const double all = double(left(p.row) * reduced_ * p.y.element_bytes);
     const double line = all > double(kOwnShare) * double(target_.l2_bytes) ? kMemoryLine : kSharedLine;
     return double(times) * bytes / double(kLineBytes) * line / sets_of_rows(p);
@@ -383,7 +383,9 @@ class PackedProduct : Chooser {
     const int64_t x_bytes = p.stage_x ? copy_bytes(p) * (all_columns ? columns : 1) : 0;
     const int64_t y_bytes = p.stage_y ? reduced_ * row_tiles * p.rows * p.y.element_bytes : 0;
     if (x_bytes + y_bytes + 256 > int64_t(target_.shared_bytes)) return false;
-    if (all_columns && x_bytes + y_bytes > int64_t(target_.l2_bytes) * 3 / 4) return false;
+    // Rows that are read where they lie pass through the cache as well.
+    const int64_t cache = int64_t(target_.l2_bytes) * (p.whole_x ? 3 : 4) / 4;
+    if (all_columns && x_bytes + y_bytes > cache) return false;
     // Nor is anything copied that is read once.
     return !(p.stage_x && double(row_tiles) * other_tiles(p, 1).second < 2) &&
            !(p.stage_y && columns < 2);
