@@ -96,9 +96,15 @@ void bind_grids(TensorClass& c) {
     // First, since a tensor is a sequence of tensors too.
     c.def_static(
         name,
-        [function](const Tensor& first, const py::args& more) {
+        [function, name](const Tensor& first, const py::args& more) {
           std::vector<Tensor> tensors{first};
-          for (const py::handle t : more) tensors.push_back(t.cast<Tensor>());
+          for (const py::handle t : more) {
+            if (!py::isinstance<Tensor>(t))
+              throw py::type_error(std::string(name) + "(): argument " +
+                                   std::to_string(tensors.size()) + " has to be a Tensor, not " +
+                                   type_name(t));
+            tensors.push_back(t.cast<Tensor>());
+          }
           return function(tensors);
         },
         arg("first"), doc);

@@ -150,6 +150,8 @@ class Refusals(unittest.TestCase):
         self.assert_says(TypeError, "matmul(): other has to be a Tensor, not numpy.ndarray", x.matmul, np.ones(3))
         self.assert_says(TypeError, "where(): y has to be a Tensor or a number, not str", tuff.where, x > 1, 3, "a")
         self.assert_says(TypeError, "cat(): tensors[1] has to be a Tensor, not int", tuff.cat, [x, 3])
+        for function in (tuff.block_diag, tuff.broadcast_tensors, tuff.cartesian_prod):
+            self.assert_says(TypeError, f"{function.__name__}(): argument 1 has to be a Tensor, not numpy.ndarray", function, x, np.ones(3))
         self.assert_says(TypeError, "conv2d(): stride has to be an int or a sequence of ints, not str", x.conv2d, x, stride="a")
         self.assert_says(TypeError, "Linear(): in_features has to be an int, not str", tuff.nn.Linear, "a", 3)
         self.assert_says(TypeError, "Linear(): x has to be a Tensor, not list", tuff.nn.Linear(2, 3), [1.0])
