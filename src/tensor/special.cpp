@@ -310,9 +310,10 @@ Tensor TensorMath::polygamma(int64_t n) const {
 Tensor TensorMath::mvlgamma(int64_t p) const {
   if (p < 1) fail<InvalidArgument>("mvlgamma: {} dimensions", p);
   return detail::computed_wide(detail::self(this), [p](const Tensor& x) {
-    Tensor sum = x.lgamma();
-    for (int64_t j = 1; j < p; j++) sum = sum + (x - 0.5 * double(j)).lgamma();
-    return sum + double(p * (p - 1)) / 4 * std::log(std::numbers::pi);
+    const int64_t axis = x.dim();
+    const Tensor halves = detail::counter(p, axis, axis + 1, x.device()).cast(x.dtype()) * 0.5;
+    const Tensor sum = (x.unsqueeze(axis) - halves).lgamma().sum({axis});
+    return sum + double(p) * (double(p) - 1) / 4 * std::log(std::numbers::pi);
   });
 }
 

@@ -40,6 +40,8 @@ const std::vector<Wrong> kNumbers = {
     {"logspace", "InvalidArgument", "logspace: -1 steps",
      [] { Tensor::logspace(0, 1, -1, 10, {.device = "CPU"}); }},
     {"mvlgamma", "InvalidArgument", "0 dimensions", [] { floats({2}).mvlgamma(0); }},
+    {"mvlgamma terms", "ShapeError", "more than 2^63 elements",
+     [] { floats({2}).mvlgamma(INT64_MAX); }},
     {"nextafter", "InvalidArgument", "not defined on int32",
      [] { ints({2}).nextafter(ints({2})); }},
     {"polygamma", "InvalidArgument", "the derivative -1", [] { floats({2}).polygamma(-1); }},
