@@ -25,14 +25,18 @@ auto catching(emu_api::Failure& failure, Call&& call) -> decltype(call()) {
   return {};
 }
 
+std::function<void(const Finding&)> reports_to(emu_api::ReportFinding report) {
+  return [report = std::move(report)](const Finding& f) {
+    report({name(f.kind), f.gpu, f.queue, f.address, to_text(f)});
+  };
+}
+
 std::unique_ptr<os::Kernel> make_amd(const std::string& text, emu_api::ReportFinding report,
                                      const emu_api::ProfileOptions& profile,
                                      emu_api::Failure& failure) {
   return catching(failure, [&]() -> std::unique_ptr<os::Kernel> {
     amd::MockOptions options = amd::parse_options(text);
-    options.report = [report = std::move(report)](const amd::Finding& f) {
-      report({amd::name(f.kind), f.gpu, f.queue, f.address, to_text(f)});
-    };
+    options.report = reports_to(std::move(report));
     profile::chip(profile.chip);
     options.profile = profile;
     return amd::make_mock(options);

@@ -4,9 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <mutex>
+#include <set>
 #include <string>
 
-namespace tuff::emu::amd {
+namespace tuff::emu {
 
 enum class FindingKind : uint8_t {
   Kernel,         // of a running kernel: `what` is rdna's text
@@ -29,4 +32,19 @@ struct Finding {
 const char* name(FindingKind kind);
 std::string to_text(const Finding& finding);
 
-}  // namespace tuff::emu::amd
+// Counts what the machine finds and hands it on; what repeats itself is told once, but for refused
+// calls, of which each is one.
+class Reports {
+ public:
+  explicit Reports(std::function<void(const Finding&)> sink) : sink_(std::move(sink)) {}
+  void add(const Finding& finding);
+  uint64_t count() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::function<void(const Finding&)> sink_;
+  std::set<std::string> told_;
+  uint64_t count_ = 0;
+};
+
+}  // namespace tuff::emu

@@ -1,5 +1,5 @@
 // How a call of the emulated kernel driver ends that it does not take: errno's value and why, in
-// words that help to mend the caller. Thrown by the parts of kfd/, caught where calls
+// words that help to mend the caller. Thrown by what emulates a kernel driver, caught where calls
 // enter (machine.cpp), never seen outside.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-namespace tuff::emu::amd {
+namespace tuff::emu {
 
 struct Refused {
   int error;
@@ -29,4 +29,4 @@ template <class... Args>
 // errno of Linux's own that user space has no name for: "operation is not supported".
 inline constexpr int kNotSupported = 524;
 
-}  // namespace tuff::emu::amd
+}  // namespace tuff::emu

@@ -1,8 +1,8 @@
-#include "emu/amd/finding.h"
+#include "emu/kernel/finding.h"
 
 #include <fmt/format.h>
 
-namespace tuff::emu::amd {
+namespace tuff::emu {
 namespace {
 
 constexpr const char* kNames[] = {"kernel",     "stale data", "stale code", "concurrent use",
@@ -19,4 +19,18 @@ std::string to_text(const Finding& finding) {
   return text + ": " + finding.what;
 }
 
-}  // namespace tuff::emu::amd
+void Reports::add(const Finding& finding) {
+  {
+    std::lock_guard lock(mutex_);
+    if (finding.kind != FindingKind::BadCall && !told_.insert(to_text(finding)).second) return;
+    ++count_;
+  }
+  if (sink_) sink_(finding);
+}
+
+uint64_t Reports::count() const {
+  std::lock_guard lock(mutex_);
+  return count_;
+}
+
+}  // namespace tuff::emu

@@ -17,11 +17,11 @@
 #include <optional>
 #include <vector>
 
-#include "emu/amd/address_space.h"
-#include "emu/amd/gpu.h"
-#include "emu/amd/order.h"
+#include "emu/memory/address_space.h"
+#include "emu/memory/memory.h"
+#include "emu/memory/order.h"
 
-namespace tuff::emu::amd {
+namespace tuff::emu {
 
 enum class Path : uint8_t { L2, Vector, Scalar, Code };
 
@@ -31,7 +31,6 @@ struct Request {
   Path path = Path::L2;
   bool read = false, write = false;
 };
-inline constexpr uint32_t kPageBytes = 4096;
 
 // What is wrong with an access that is carried out all the same.
 struct Conflict {
@@ -139,4 +138,4 @@ class Caches {
   MemoryFault fault_;
 };
 
-}  // namespace tuff::emu::amd
+}  // namespace tuff::emu

@@ -1,5 +1,5 @@
-// What addresses mean to one GPU: its page table, at the grain of whole mappings. Filled by kfd/
-// (MAP_MEMORY_TO_GPU), read by the engines through caches.h. Thread-safe.
+// What addresses mean to one GPU: its page table, at the grain of whole mappings. Filled by what
+// emulates a kernel driver, read by the engines through caches.h. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <memory>
 #include <mutex>
 
-namespace tuff::emu::amd {
+namespace tuff::emu {
 
 // A buffer object: one allocation, however many GPUs map it.
 struct Buffer {
@@ -32,6 +32,12 @@ struct Mapping {
   uint64_t end() const { return address + buffer->size_bytes; }
 };
 
+// An access that a GPU may not do.
+struct MemoryFault {
+  uint64_t address = 0;
+  bool write = false, execute = false, not_present = true;
+};
+
 class AddressSpace {
  public:
   // Null where nothing is mapped. Engines hold what they use until the end of a step.
@@ -47,4 +53,4 @@ class AddressSpace {
   uint64_t generation_ = 0, next_serial_ = 1;
 };
 
-}  // namespace tuff::emu::amd
+}  // namespace tuff::emu

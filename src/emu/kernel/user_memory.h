@@ -1,6 +1,6 @@
 // UserMemory: what the kernel's copy_from_user and copy_to_user do, for addresses that a caller or
 // a list in its memory names: bytes that are not there are an answer and not a crash. Called by
-// kfd/. Thread-safe, a leaf among locks.
+// what emulates a kernel driver. Thread-safe, a leaf among locks.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-namespace tuff::emu::amd {
+namespace tuff::emu {
 
 class UserMemory {
  public:
@@ -36,4 +36,4 @@ class UserMemory {
 // Is every page of the range mapped in this process?
 bool is_mapped_here(uint64_t address, uint64_t size_bytes);
 
-}  // namespace tuff::emu::amd
+}  // namespace tuff::emu

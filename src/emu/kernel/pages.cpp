@@ -1,4 +1,4 @@
-#include "emu/amd/kfd/pages.h"
+#include "emu/kernel/pages.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 
-namespace tuff::emu::amd {
+namespace tuff::emu {
 
 PageFile::PageFile() : file_(memfd_create("tuff emulated memory", MFD_CLOEXEC)) {
   if (file_ < 0) fail<OutOfMemory>("emulated GPU: no file for memory: {}", std::strerror(errno));
@@ -63,4 +63,4 @@ void Pages::swap(Pages& o) noexcept {
   std::swap(size_, o.size_);
 }
 
-}  // namespace tuff::emu::amd
+}  // namespace tuff::emu

@@ -1,4 +1,4 @@
-#include "emu/amd/kfd/user_memory.h"
+#include "emu/kernel/user_memory.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/check.h"
-#include "emu/amd/kfd/pages.h"
+#include "emu/kernel/pages.h"
 
-namespace tuff::emu::amd {
+namespace tuff::emu {
 namespace {
 
 // Not the C library's functions: the thread sanitizer would take them for accesses of this thread,
@@ -71,4 +71,4 @@ bool is_mapped_here(uint64_t address, uint64_t size_bytes) {
   return true;
 }
 
-}  // namespace tuff::emu::amd
+}  // namespace tuff::emu

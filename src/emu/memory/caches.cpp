@@ -1,4 +1,4 @@
-#include "emu/amd/caches.h"
+#include "emu/memory/caches.h"
 
 #include <bit>
 #include <sys/mman.h>
@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 
-namespace tuff::emu::amd {
+namespace tuff::emu {
 namespace {
 
 constexpr uint32_t kLineBytes = 64, kLineShift = 6, kWordsPerLine = 16;
@@ -429,4 +429,4 @@ bool Caches::store(uint64_t address, uint64_t value, uint32_t bytes) {
   return true;
 }
 
-}  // namespace tuff::emu::amd
+}  // namespace tuff::emu

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-namespace tuff::emu::amd {
+namespace tuff::emu {
 
 // A serial number that rises with every operation of a GPU, and the slot of its issuer: a queue has
 // one each for its kernels, its copies and its engine, since those end independently. 0: none.
@@ -56,4 +56,4 @@ struct Accessor {
   Invalidation vector, scalar, code;  // of L0, K and I, each with the L1 behind them
 };
 
-}  // namespace tuff::emu::amd
+}  // namespace tuff::emu

@@ -1,6 +1,6 @@
 // Pages: host memory behind emulated buffers. Shared ones lie in one file of the machine and can be
 // mapped at a second address, which is how a driver and the emulated GPUs see the same bytes.
-// Called by kfd/.
+// Called by what emulates a kernel driver.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 #include <mutex>
 
 #include "base/arith.h"
+#include "emu/memory/memory.h"
 
-namespace tuff::emu::amd {
+namespace tuff::emu {
 
-inline constexpr uint64_t kPageBytes = 4096;
 inline uint64_t align_down(uint64_t n, uint64_t to) { return n / to * to; }
 
 // Memory without a name that takes room where it is touched. One file serves a whole machine, for
@@ -56,4 +56,4 @@ class Pages {
   size_t size_ = 0;
 };
 
-}  // namespace tuff::emu::amd
+}  // namespace tuff::emu

@@ -1,8 +1,8 @@
-#include "emu/amd/address_space.h"
+#include "emu/memory/address_space.h"
 
 #include <utility>
 
-namespace tuff::emu::amd {
+namespace tuff::emu {
 
 std::shared_ptr<const Mapping> AddressSpace::find(uint64_t address) const {
   std::lock_guard lock(mutex_);
@@ -37,4 +37,4 @@ uint64_t AddressSpace::generation() const {
   return generation_;
 }
 
-}  // namespace tuff::emu::amd
+}  // namespace tuff::emu
