@@ -135,6 +135,10 @@ std::vector<MethodRun> decode_methods(std::span<const uint32_t> dwords) {
   std::vector<MethodRun> out;
   for (size_t at = 0; at < dwords.size();) {
     const uint32_t head = dwords[at++];
+    if (head == 0x60030002) {  // three words of NOP (clc56f.h: 0x8), not increasing
+      at += 3;
+      continue;
+    }
     if (head >> 29 != 1) bad("word {:#x} is no increasing run of methods", head);
     if (head & 0x1000) bad("word {:#x}: reserved bits", head);
     const size_t count = head >> 16 & 0x1fff;

@@ -26,8 +26,9 @@ Qmd::Place Qmd::place(QmdField field) const {
 }
 
 // A field lies within one dword, whatever the version.
-void Qmd::set(QmdField field, uint64_t value) {
-  const Place p = place(field);
+void Qmd::set_at(QmdField field, uint32_t bits_behind, uint64_t value) {
+  Place p = place(field);
+  p.low = uint16_t(p.low + bits_behind);
   if (p.width < 64 && value >> p.width) {
     fail<InvalidArgument>("{}: {} in {} bits of QMD field {}", gen_.name, value, p.width,
                           size_t(field));
@@ -77,6 +78,21 @@ Qmd::Qmd(const Generation& generation, const KernelCode& k)
   set(F::SASS_VERSION, gen_.sass_version);
   set(F::CONSTANT_BUFFER_VALID_0, 1);
   set(F::CONSTANT_BUFFER_SIZE_SHIFTED4_0, bank_bytes_ / 16);
+  for (const KernelCode::Bank& b : k.banks) set_bank(b);
+}
+
+// The fields of a bank lie 64 bits behind those of the one before it, its bit of validity one bit,
+// or in V04 four.
+void Qmd::set_bank(const KernelCode::Bank& bank) {
+  using F = QmdField;
+  const uint32_t n = bank.number;
+  const uint64_t address = bank.address >> gen_.bank_shift;
+  TUFF_CHECK(n > 0 && n < 8 && bank.address % 256 == 0, "constant bank {} at {:#x}", n,
+             bank.address);
+  set_at(F::CONSTANT_BUFFER_VALID_0, (gen_.qmd_major == 3 ? 1 : 4) * n, 1);
+  set_at(F::CONSTANT_BUFFER_ADDR_LOWER_0, 64 * n, address & 0xffffffffu);
+  set_at(F::CONSTANT_BUFFER_ADDR_UPPER_0, 64 * n, address >> 32);
+  set_at(F::CONSTANT_BUFFER_SIZE_SHIFTED4_0, 64 * n, align_up(bank.bytes, 16) / 16);
 }
 
 void Qmd::write(PacketWriter& w, const std::array<Operand, 3>& grid, const Operand& bank) {

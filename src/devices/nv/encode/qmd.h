@@ -18,7 +18,7 @@ class Qmd {
   // All of a launch but the grid and the constant bank's address.
   Qmd(const Generation& generation, const KernelCode& kernel);
   // Throws InvalidArgument for a value that does not fit.
-  void set(QmdField field, uint64_t value);
+  void set(QmdField field, uint64_t value) { set_at(field, 0, value); }
   // Appends it, with bank 0 at the address `bank`. Throws as set() for a fixed grid.
   void write(PacketWriter& writer, const std::array<Operand, 3>& grid, const Operand& bank);
   // Bytes of bank 0: up to and with the parameter.
@@ -29,7 +29,9 @@ class Qmd {
     uint16_t low, width;
   };
   Place place(QmdField field) const;
+  void set_at(QmdField field, uint32_t bits_behind, uint64_t value);
   void set_shared(uint32_t bytes);
+  void set_bank(const KernelCode::Bank& bank);
   const Generation& gen_;
   std::vector<uint32_t> dwords_;
   uint32_t bank_bytes_;
