@@ -29,28 +29,15 @@ Channel::Channel(World& world, const ChannelSetup& setup, Announce announce)
     : world_(world),
       setup_(setup),
       announce_(std::move(announce)),
-      copy_slot_(world.take_slot()),
-      engine_slot_(world.take_slot()),
-      order_(world.released()) {
-  for (uint32_t& slot : kernel_slots_) slot = world.take_slot();
-  slot_published_.fill(true);
-}
-
-Channel::~Channel() {
-  for (const uint32_t slot : kernel_slots_) world_.give_slot(slot);
-  world_.give_slot(copy_slot_);
-  world_.give_slot(engine_slot_);
-}
+      slot_(world.take_slot()),
+      issuer_(world, setup.id),
+      compute_(issuer_, [this](const ChannelError& error) { end(error); }),
+      copy_(issuer_) {}
 
 void Channel::kill() {
   dead_ = true;
-  kernels_.clear();
-  copies_.clear();
-}
-
-void Channel::forget_order() {
-  order_ = {};
-  data_ = constants_ = code_ = {};
+  compute_.kill();
+  copy_.kill();
 }
 
 // Who rings may have seen everything that was released so far.
@@ -58,13 +45,13 @@ void Channel::ring() {
   const uint32_t put = load_word<uint32_t>(setup_.put);
   if (put == end_) return;
   end_ = put;
-  order_.join(world_.released());
+  issuer_.order.join(world_.released());
 }
 
 void Channel::offer(std::vector<Choice>& choices) {
   if (dead_) return;
-  for (uint32_t k = 0; k < kernels_.size(); ++k) choices.push_back({this, Work::Kernel, k});
-  for (uint32_t k = 0; k < copies_.size() && k < 2; ++k) choices.push_back({this, Work::Copy, k});
+  for (uint32_t k = 0; k < compute_.choices(); ++k) choices.push_back({this, Work::Kernel, k});
+  for (uint32_t k = 0; k < copy_.choices(); ++k) choices.push_back({this, Work::Copy, k});
   if (pending_ || at_ < words_.size() || get_ != end_) choices.push_back({this, Work::Method, 0});
 }
 
@@ -77,8 +64,8 @@ void Channel::end(const ChannelError& error) {
 bool Channel::perform(const Choice& choice) {
   try {
     switch (choice.work) {
-      case Work::Kernel: run_kernel(choice.index); return true;
-      case Work::Copy: advance_copy(choice.index); return true;
+      case Work::Kernel: compute_.run(choice.index); return true;
+      case Work::Copy: copy_.advance(choice.index); return true;
       case Work::Method: return take();
     }
   } catch (const BadMethod& b) {
@@ -100,12 +87,6 @@ std::string Channel::blocked() const {
 
 // ---- entries and methods
 
-const uint8_t* Channel::peek(uint64_t address, uint32_t bytes, const char* what) {
-  const uint8_t* found = world_.caches.peek(address, bytes);
-  if (!found) throw EngineFault{what};
-  return found;
-}
-
 bool Channel::take() {
   if (world_.methods_left == 0) return false;
   if (!pending_ && at_ == words_.size() && !fetch()) return false;
@@ -116,72 +97,74 @@ bool Channel::fetch() {
   if (get_ == end_) return false;
   if (end_ >= setup_.entries) bad(kHostError, "GPPut {} of {} entries", end_, setup_.entries);
   const uint64_t entry =
-      load_word<uint64_t>(peek(setup_.gpfifo_address + uint64_t(get_) * 8, 8, "the GPFIFO"));
+      load_word<uint64_t>(issuer_.peek(setup_.gpfifo_address + uint64_t(get_) * 8, 8, "the GPFIFO"));
   const uint64_t address = entry & kAddressMask & ~uint64_t{3};
   const uint32_t words = uint32_t(entry >> kLengthBit) & (kMostWords - 1);
   if (words == 0 || (entry & 3) || !(entry >> kLevelBit & 1) || entry >> kSyncBit)
     bad(kHostError, "GPFIFO entry {:#x}", entry);
-  const Accessor who = accessor(engine_slot_, "a pushbuffer's fetch");
+  const Accessor who = issuer_.accessor(slot_, "a pushbuffer's fetch");
   words_.resize(words);
   for (uint64_t at = 0; at < words * uint64_t{4};) {
     const uint64_t from = address + at;
     const auto bytes =
         uint32_t(std::min<uint64_t>(words * uint64_t{4} - at, kPageBytes - from % kPageBytes));
     std::memcpy(reinterpret_cast<uint8_t*>(words_.data()) + at,
-                reach(who, {from, bytes, Path::L2, true, false}), bytes);
+                issuer_.reach(who, {from, bytes, Path::L2, true, false}), bytes);
     at += bytes;
   }
-  order_.add(who.op);
+  issuer_.order.add(who.op);
   at_ = 0;
   get_ = (get_ + 1) % setup_.entries;
   return true;
 }
 
+Channel::Pending Channel::next_method() {
+  const uint32_t head = words_[at_++], kind = head >> 29;
+  Pending p;
+  p.method = (head & 0xfff) * 4;
+  p.subchannel = head >> 13 & 7;
+  p.left = head >> 16 & 0x1fff;
+  p.increasing = kind == 1;
+  p.immediate = kind == 4;
+  if ((head & 0x1000) || (kind != 1 && kind != 3 && kind != 4))
+    bad(kHostError, "pushbuffer word {:#x} is no method", head);
+  if (p.immediate) p.data = std::exchange(p.left, 1);
+  else if (p.left > words_.size() - at_)
+    bad(kHostError, "method {:#x} has {} words of data, {} are there", p.method, p.left,
+        words_.size() - at_);
+  return p;
+}
+
 // One method with its data; true if it is done.
 bool Channel::run_method() {
   if (!pending_) {
-    const uint32_t head = words_[at_++], kind = head >> 29;
-    Pending p;
-    p.method = (head & 0xfff) * 4;
-    p.subchannel = head >> 13 & 7;
-    p.left = head >> 16 & 0x1fff;
-    p.increasing = kind == 1;
-    p.immediate = kind == 4;
-    if ((head & 0x1000) || (kind != 1 && kind != 3 && kind != 4))
-      bad(kHostError, "pushbuffer word {:#x} is no method", head);
-    if (p.immediate) p.data = std::exchange(p.left, 1);
-    if (p.left > words_.size() - at_ && !p.immediate)
-      bad(kHostError, "method {:#x} has {} words of data, {} are there", p.method, p.left,
-          words_.size() - at_);
-    if (p.left == 0) return true;
-    pending_ = p;
+    pending_ = next_method();
+    if (pending_->left == 0) return pending_.reset(), true;
   }
   Pending& p = *pending_;
-  const uint32_t data = p.immediate ? p.data : words_[at_];
-  bool done = false;
-  if (p.method == host::SET_OBJECT) {
-    if (std::ranges::find(setup_.engine_classes, data) == setup_.engine_classes.end())
-      bad(kClassError, "SET_OBJECT {:#x}; the channel's engines are {:#x}", data,
-          fmt::join(setup_.engine_classes, ", "));
-    bound_[p.subchannel] = data;
-    done = true;
-  } else if (p.method < host::END) {
-    done = host_method(p.method, data);
-  } else if (bound_[p.subchannel] == 0) {
-    bad(kClassError, "method {:#x} of subchannel {}, to which no class is bound", p.method,
-        p.subchannel);
-  } else if (bound_[p.subchannel] == world_.chip.compute_class) {
-    done = compute_method(p.method, data);
-  } else {
-    done = copy_method(p.method, data);
-  }
-  if (!done) return false;
+  if (!run_method(p.subchannel, p.method, p.immediate ? p.data : words_[at_])) return false;
   waiting_.reset();
   --world_.methods_left;
   if (!p.immediate) ++at_;
   if (p.increasing) p.method += 4;
   if (--p.left == 0) pending_.reset();
   return true;
+}
+
+bool Channel::run_method(uint32_t subchannel, uint32_t method, uint32_t data) {
+  if (method == host::SET_OBJECT) {
+    if (std::ranges::find(setup_.engine_classes, data) == setup_.engine_classes.end())
+      bad(kClassError, "SET_OBJECT {:#x}; the channel's engines are {:#x}", data,
+          fmt::join(setup_.engine_classes, ", "));
+    bound_[subchannel] = data;
+    return true;
+  }
+  if (method < host::END) return host_method(method, data);
+  if (bound_[subchannel] == 0)
+    bad(kClassError, "method {:#x} of subchannel {}, to which no class is bound", method,
+        subchannel);
+  copied_last_ = bound_[subchannel] != world_.chip.compute_class;
+  return copied_last_ ? copy_.method(method, data) : compute_.method(method, data);
 }
 
 bool Channel::host_method(uint32_t method, uint32_t data) {
@@ -225,12 +208,12 @@ bool Channel::semaphore(uint32_t execute) {
 
 // At least, by signed difference.
 bool Channel::acquire(uint64_t address, uint64_t payload) {
-  const uint64_t value = load_word<uint64_t>(peek(address, 8, "a semaphore's acquire"));
+  const uint64_t value = load_word<uint64_t>(issuer_.peek(address, 8, "a semaphore's acquire"));
   if (int64_t(value - payload) < 0) {
     waiting_ = fmt::format("the semaphore at {:#x} is {}, wanted is {}", address, value, payload);
     return false;
   }
-  order_.join(world_.learned(address, uint32_t(value)));
+  issuer_.order.join(world_.learned(address, uint32_t(value)));
   return true;
 }
 
@@ -240,46 +223,7 @@ void Channel::release(uint64_t address, uint64_t payload, uint32_t execute) {
                        world_.caches.store(address + 8, clock_ns(CLOCK_REALTIME), 8)) &&
                       world_.caches.store(address, payload, 8);
   if (!stored) throw EngineFault{"a semaphore's release"};
-  world_.signalled(address, payload, order_);
-}
-
-// ---- order
-
-Accessor Channel::accessor(uint32_t slot, const std::string& name) {
-  Accessor who;
-  who.op = world_.begin(slot, name);
-  who.queue = setup_.id;
-  who.name = name;
-  who.ended = order_;
-  who.vector = data_;
-  who.scalar = constants_;
-  who.code = code_;
-  return who;
-}
-
-uint8_t* Channel::reach(const Accessor& who, const Request& request) {
-  Conflict conflict;
-  uint8_t* bytes = world_.caches.reach(who, request, conflict);
-  if (!bytes) throw EngineFault{who.name};
-  if (conflict.kind != Conflict::Kind::None) world_.report(who, request, conflict);
-  return bytes;
-}
-
-bool Channel::idle() { return copied_last_ ? idle_copies() : idle_kernels(); }
-
-// True once all have ended. What a launch wrote without a membar at its end is not known to be
-// there.
-bool Channel::idle_kernels() {
-  if (!kernels_.empty()) return false;
-  for (uint32_t k = 0; k < kKernelSlots; ++k)
-    if (slot_published_[k]) order_.add(op_id(world_.now(), kernel_slots_[k]));
-  return true;
-}
-
-bool Channel::idle_copies() {
-  if (!copies_.empty()) return false;
-  if (copies_flushed_) order_.add(op_id(world_.now(), copy_slot_));
-  return true;
+  world_.signalled(address, payload, issuer_.order);
 }
 
 }  // namespace tuff::emu::nv

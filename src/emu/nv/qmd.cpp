@@ -16,6 +16,7 @@ constexpr FieldPlace kFields[] = {
 #include "devices/nv/encode/qmd_fields.def"
 };
 constexpr uint32_t kBanks = 8;
+constexpr uint64_t kSchedule = 1;  // of dependent QMDs
 
 // Takes fields out of a copy, so that what is left belongs to none.
 class Fields {
@@ -92,6 +93,13 @@ Qmd decode_qmd(const ChipKind& chip, std::span<const uint32_t> dwords) {
   q.sass_version = uint32_t(f.take("SASS_VERSION"));
   q.program = f.take("PROGRAM_ADDRESS_LOWER") | f.take("PROGRAM_ADDRESS_UPPER") << 32;
   read_banks(f, chip, q);
+  const uint64_t next = f.take("DEPENDENT_QMD0_POINTER") << 8, action = f.take("DEPENDENT_QMD0_ACTION"),
+                 prefetch = f.take("DEPENDENT_QMD0_PREFETCH");
+  if (f.take("DEPENDENT_QMD0_ENABLE")) {
+    if (next == 0 || action != kSchedule || prefetch != 1)
+      bad(kClassError, "QMD: action {} for a dependent QMD at {:#x}", action, next);
+    q.next = next;
+  }
   f.finish();
   return q;
 }

@@ -18,6 +18,7 @@ struct Qmd {
   uint32_t registers = 0, barriers = 0, shared_bytes = 0, local_bytes = 0, sass_version = 0;
   uint32_t shared_configs[3] = {};  // least, target, most; in KiB
   bool invalidates_data = false, invalidates_constants = false;
+  uint64_t next = 0;       // the QMD that is launched when this has ended; 0: none
   bool publishes = false;  // a membar of the system at its end
   struct Bank {
     uint32_t number = 0, bytes = 0;

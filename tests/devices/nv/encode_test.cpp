@@ -88,7 +88,7 @@ class Scene {
  private:
   uint64_t groups(const hcq::DispatchCmd& d, size_t axis) const;
   std::string asked_launch(const hcq::DispatchCmd& d) const;
-  std::string done_launch(std::span<const uint32_t> launches, uint64_t qmd) const;
+  std::string done_launch(std::span<const uint32_t> launches, uint64_t qmd, uint64_t* next) const;
 };
 
 void Scene::sample() {
@@ -167,6 +167,7 @@ std::vector<std::string> Scene::asked() const {
   std::vector<std::string> out;
   // Of a compute channel: an idle host is owed, the instruction cache is void; which engine was used.
   bool idle = true, code = true, copied = false, launched = false;
+  bool one = false;  // a launch, or a chain of them, is all that is in flight
   const auto address = [](const hcq::Signal* s) {
     return dynamic_cast<const TestSignal*>(s)->address;
   };
@@ -175,13 +176,16 @@ std::vector<std::string> Scene::asked() const {
     if (const auto* w = std::get_if<hcq::WaitCmd>(&c.body)) {
       out.push_back(fmt::format("wait {:#x} {}", address(w->signal), slots[w->value_slot]));
       code = true;
+      one = false;
     } else if (const auto* s = std::get_if<hcq::SignalCmd>(&c.body)) {
       out.push_back(fmt::format("signal {:#x} {}", address(s->signal), slots[s->value_slot]));
+      one = false;
     } else if (const auto* t = std::get_if<hcq::TimestampCmd>(&c.body)) {
       out.push_back(fmt::format("time {:#x}", kTimestamps + t->index * 16));
+      one = false;
     } else if (const auto* copy = std::get_if<hcq::CopyCmd>(&c.body)) {
       if (!copies && (idle || launched)) out.push_back("idle");
-      idle = launched = false;
+      idle = launched = one = false;
       copied = true;
       const uint64_t src = copy->src.address();
       const uint64_t dst = copy->dst.address();
@@ -191,6 +195,13 @@ std::vector<std::string> Scene::asked() const {
       }
     } else if (const auto* d = std::get_if<hcq::DispatchCmd>(&c.body)) {
       if (groups(*d, 0) == 0) continue;
+      const bool sized = std::ranges::any_of(d->group_slots, [](int32_t s) { return s >= 0; });
+      if (one && idle && !sized) {
+        out.push_back("then " + asked_launch(*d));
+        idle = false;
+        continue;
+      }
+      one = (idle || copied) && !sized;
       if (idle || copied) out.push_back("idle");
       if (code) out.push_back("invalidate code");
       idle = code = copied = false;
@@ -205,7 +216,8 @@ std::vector<std::string> Scene::asked() const {
   return out;
 }
 
-std::string Scene::done_launch(std::span<const uint32_t> launches, uint64_t qmd) const {
+std::string Scene::done_launch(std::span<const uint32_t> launches, uint64_t qmd,
+                               uint64_t* next) const {
   const bool v03 = generation.qmd_major == 3;
   const auto at = [&](uint64_t address) { return launches.subspan((address - kLaunch) / 4); };
   const auto block = at(qmd).first(v03 ? 64 : 96);
@@ -219,6 +231,11 @@ std::string Scene::done_launch(std::span<const uint32_t> launches, uint64_t qmd)
         "API_VISIBLE_CALL_LIMIT", "SAMPLER_INDEX", "CONSTANT_BUFFER_VALID(0)"}) {
     EXPECT_EQ(f(one), 1u) << one;
   }
+  const std::string dependent = v03 ? "DEPENDENT_QMD_" : "DEPENDENT_QMD0_";
+  const bool chained = f(dependent + "ENABLE") != 0;
+  *next = f(dependent + "POINTER") << 8;
+  for (const char* one : {"ACTION", "PREFETCH"}) EXPECT_EQ(f(dependent + one), chained ? 1u : 0u);
+  EXPECT_EQ(*next != 0, chained);
   EXPECT_EQ(f("QMD_MAJOR_VERSION"), v03 ? 3u : 4u);
   EXPECT_EQ(f("QMD_GROUP_ID"), 0x3fu);
   EXPECT_EQ(f("MIN_SM_CONFIG_SHARED_MEM_SIZE"), f("TARGET_SM_CONFIG_SHARED_MEM_SIZE"));
@@ -285,7 +302,9 @@ std::vector<std::string> Scene::done(const Encoded& encoded) const {
     } else if (m.first == 0x2b4) {
       qmd = uint64_t(d[0]) << 8;
     } else if (m.first == 0x2c0) {
-      out.push_back(d[0] == 9 ? done_launch(launches, qmd) : "BAD");
+      std::string then;
+      for (uint64_t next = qmd; next != 0; then = "then ")
+        out.push_back(d[0] == 9 ? then + done_launch(launches, next, &next) : "BAD");
     } else if (m.first == 0x400) {
       source = pair(1, 0), destination = pair(3, 2);
     } else if (m.first == 0x418) {

@@ -25,7 +25,7 @@ class Scene {
  public:
   Scene() : gpu_(machine_) {
     source_ = gpu_.upload(counting(64, 10));
-    for (Span* s : {&a_, &b_, &c_, &d_, &e_, &f_}) *s = gpu_.upload(Words(64, 0));
+    for (Span* s : {&a_, &b_, &c_, &d_, &e_, &f_, &g_}) *s = gpu_.upload(Words(64, 0));
     signal_ = gpu_.device->create_signal();
     const Command copied{SignalCmd{signal_.get(), 0}, {}, ""};
     copy_ = gpu_.device->copy_queue()->encode(
@@ -35,7 +35,8 @@ class Scene {
     compute_ = gpu_.queue().encode(
         Opened::list_of({waited, gpu_.dispatch(kAdd, {b_, c_}, 1, 1, 1), Opened::barrier(),
                          gpu_.dispatch(kAdd, {c_, d_}, 1, 2), Opened::barrier(),
-                         Opened::copy(e_, d_), Opened::barrier(),
+                         gpu_.dispatch(kAdd, {d_, g_}, 1, 2), Opened::barrier(),
+                         Opened::copy(e_, g_), Opened::barrier(),
                          gpu_.dispatch(kAdd, {e_, f_}, 1, 2)},
                         2),
         EncodeUse::Replay);
@@ -64,7 +65,9 @@ class Scene {
         copies.wait(copied);
         gpu_.device->check_status();
       }
-      return gpu_.read(f_) != counting(64, 13);
+      const Words found = gpu_.read(f_);
+      gpu_.device->check_status();
+      return found != counting(64, 14);
     } catch (const HazardFound&) {
     } catch (const DeviceLost&) {
     }
@@ -76,7 +79,7 @@ class Scene {
   const EnvOverride patience_{Env::TUFF_TIMEOUT_MS, "300"};
   Machine machine_{"sm:86"};
   Opened gpu_;
-  Span source_, a_, b_, c_, d_, e_, f_;
+  Span source_, a_, b_, c_, d_, e_, f_, g_;
   std::unique_ptr<hcq::Signal> signal_;
   std::unique_ptr<EncodedList> copy_, compute_;
 };
@@ -110,11 +113,17 @@ std::vector<Mutation> mutations(Scene& scene) {
       out.push_back({numbered(name + " without FLUSH"), copies, false, begin + 1, 0, 1u << 2, 0});
       out.push_back({numbered(name + " pipelined"), copies, false, begin + 1, 0, 3, 1});
     }
-    // clc7c0qmd.h: INVALIDATE_SHADER_DATA_CACHE 189, _CONSTANT_CACHE 191, CWD_MEMBAR_TYPE 369:368.
-    for (const uint32_t qmd : list.encoded.launches.units) {
-      for (const auto& [name, bit] : std::map<std::string, uint32_t>{
-               {"invalidate data", 189}, {"invalidate constants", 191}, {"membar", 368}})
-        out.push_back({numbered("QMD: " + name), copies, true, qmd + bit / 32, 0, 1u << bit % 32, 0});
+    // clc7c0qmd.h: INVALIDATE_SHADER_DATA_CACHE 189, _CONSTANT_CACHE 191, CWD_MEMBAR_TYPE 369:368,
+    // DEPENDENT_QMD_ENABLE 512.
+    const PacketStream& launches = list.encoded.launches;
+    for (const uint32_t qmd : launches.units) {
+      for (const auto& [name, bit] :
+           std::map<std::string, uint32_t>{{"invalidate data", 189}, {"invalidate constants", 191},
+                                           {"membar", 368}, {"dependent launch", 512}}) {
+        const std::string own = numbered("QMD: " + name);
+        if (launches.dwords[qmd + bit / 32] >> bit % 32 & 1)
+          out.push_back({own, copies, true, qmd + bit / 32, 0, 1u << bit % 32, 0});
+      }
     }
   }
   return out;
@@ -128,8 +137,12 @@ const std::map<std::string, const char*> kNotNeeded{
     {"compute: invalidate code 1", "addresses of code that is freed come back late"},
     {"copy: launch of a copy pipelined 1", "no copy is before it in the list"},
     {"compute: launch of a copy pipelined 1", "no copy is before it in the list"},
+    {"copy: length 2", "the copy before has the same"},
+    {"compute: length 1", "the copies that filled the buffers had the same"},
+    {"QMD: invalidate constants 1", "launches behind it void the cache once it was read"},
     {"QMD: invalidate constants 2", "this launch's size does not change"},
     {"QMD: invalidate constants 3", "this launch's size does not change"},
+    {"QMD: invalidate constants 4", "this launch's size does not change"},
 };
 
 TEST(NvMutation, EachDeletionThatMattersIsFound) {
@@ -147,6 +160,27 @@ TEST(NvMutation, EachDeletionThatMattersIsFound) {
     const auto known = kNotNeeded.find(m.name);
     EXPECT_EQ(found, known == kNotNeeded.end())
         << m.name << (known == kNotNeeded.end() ? " is not missed" : known->second);
+  }
+}
+
+// Of a list's only launch, whose size changes.
+TEST(NvMutation, ALoneLaunchsConstantsAreInvalidated) {
+  for (const bool mutated : {false, true}) {
+    Machine machine;
+    Opened gpu(machine);
+    const Span a = gpu.upload(Words(64, 0));
+    const auto encoded =
+        gpu.queue().encode(Opened::list_of({gpu.dispatch(kFill, {a}, 7, 1, 0)}, 1),
+                           EncodeUse::Replay);
+    auto& list = static_cast<NvList&>(*encoded);
+    if (mutated) list.encoded.launches.dwords[191 / 32] &= ~(1u << 191 % 32);
+    std::memcpy(list.launches.host(), list.encoded.launches.dwords.data(),
+                list.encoded.launches.dwords.size() * 4);
+    const auto run = [&] {
+      for (const uint64_t groups : {2, 1}) gpu.queue().wait(gpu.queue().submit(list, {&groups, 1}));
+    };
+    if (!mutated) run();
+    else EXPECT_THROW(run(), DeviceLost);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "base/arith.h"
 #include "base/check.h"
@@ -110,11 +111,19 @@ class ComputeEncoder : ChannelEncoder {
   void encode(const hcq::WaitCmd& c) {
     wait(c);
     code_stale_ = true;
+    tail_.reset();
   }
-  void encode(const hcq::SignalCmd& c) { release(*c.signal, slot(c.value_slot)); }
-  void encode(const hcq::TimestampCmd& c) { timestamp(c); }
+  void encode(const hcq::SignalCmd& c) {
+    release(*c.signal, slot(c.value_slot));
+    tail_.reset();
+  }
+  void encode(const hcq::TimestampCmd& c) {
+    timestamp(c);
+    tail_.reset();
+  }
   void encode(const hcq::BarrierCmd&) { idle_owed_ = true; }
   void encode(const hcq::CopyCmd& c) {
+    tail_.reset();
     begin_work(Engine::Copy);
     copy(c);
   }
@@ -125,12 +134,22 @@ class ComputeEncoder : ChannelEncoder {
     const std::array<Operand, 3> grid{groups_of(c, 0), groups_of(c, 1), groups_of(c, 2)};
     if (std::find(grid.begin(), grid.end(), Operand(0)) != grid.end()) return;
     TUFF_CHECK(c.program != nullptr, "dispatch without a program");
-    begin_work(Engine::Compute);
+    const bool sized = std::ranges::any_of(grid, [](const Operand& o) { return o.patched(); });
+    if (tail_ && idle_owed_ && !sized) {
+      const uint32_t at = add_launch(c, grid);
+      chain(in_.generation, out_.launches, *tail_ / 4, Operand::of_slot(out_.launch_address, at));
+      tail_ = at;
+      idle_owed_ = false;
+      return;
+    }
+    const bool alone = begin_work(Engine::Compute);
     if (code_stale_) {
       put(kComputeSubchannel, method::INVALIDATE_SHADER_CACHES_NO_WFI, {kInvalidateInstructions});
     }
     code_stale_ = false;
-    Operand qmd = Operand::of_slot(out_.launch_address, add_launch(c, grid));
+    const uint32_t at = add_launch(c, grid);
+    tail_ = alone && !sized ? std::optional(at) : std::nullopt;
+    Operand qmd = Operand::of_slot(out_.launch_address, at);
     qmd.shift = 8;
     for (const Operand& o : grid)
       if (o.patched()) out_.sized.push_back({w_.size(), uint32_t(o.slot)});
@@ -141,11 +160,13 @@ class ComputeEncoder : ChannelEncoder {
   // A host's WFI waits for the engine that the channel used last, so that no work is left on one when
   // the other is used.
   enum class Engine : uint8_t { None, Compute, Copy };
-  void begin_work(Engine engine) {
-    if (idle_owed_ || (last_ != Engine::None && last_ != engine))
-      put(kHostSubchannel, method::WFI, {kWfiAll});
+  // True: nothing is in flight then.
+  bool begin_work(Engine engine) {
+    const bool idles = idle_owed_ || (last_ != Engine::None && last_ != engine);
+    if (idles) put(kHostSubchannel, method::WFI, {kWfiAll});
     idle_owed_ = false;
     last_ = engine;
+    return idles;
   }
 
   // The QMD, then its constant bank; gives the QMD's offset in bytes.
@@ -193,6 +214,9 @@ class ComputeEncoder : ChannelEncoder {
   }
 
   PacketWriter launches_;
+  // The one launch that is in flight, or the end of the one chain of launches, if so: what a barrier
+  // orders behind it is launched by it, and the host need not wait.
+  std::optional<uint32_t> tail_;
   Engine last_ = Engine::None;  // that has been used since the list began
   bool idle_owed_ = true;   // earlier work of this channel has to have ended
   bool code_stale_ = true;  // kernels may have been loaded since

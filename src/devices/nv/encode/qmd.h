@@ -13,6 +13,16 @@ enum class QmdField : uint8_t {
 #include "devices/nv/encode/qmd_fields.def"
 };
 
+struct QmdPlace {
+  uint16_t low, width;  // bits
+};
+QmdPlace place_of(const Generation& generation, QmdField field);
+
+// Has the launch whose QMD begins at dword `first` start another one when it has ended: that whose
+// QMD lies at `next`, so many bytes behind a slot's value.
+void chain(const Generation& generation, PacketStream& launches, uint32_t first,
+           const Operand& next);
+
 class Qmd {
  public:
   // All of a launch but the grid and the constant bank's address.
@@ -25,10 +35,6 @@ class Qmd {
   uint32_t bank_bytes() const { return bank_bytes_; }
 
  private:
-  struct Place {
-    uint16_t low, width;
-  };
-  Place place(QmdField field) const;
   void set_at(QmdField field, uint32_t bits_behind, uint64_t value);
   void set_shared(uint32_t bytes);
   void set_bank(const KernelCode::Bank& bank);
