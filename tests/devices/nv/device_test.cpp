@@ -153,6 +153,31 @@ TEST(NvDevice, LocalMemoryGrowsWithWhatKernelsNeed) {
   EXPECT_EQ(gpu.read(a)[40], 40150u);
 }
 
+// What a barrier orders behind a launch may be several launches, or come after something else.
+TEST(NvDevice, EverythingBehindABarrierWaitsForWhatIsBefore) {
+  Machine machine;
+  Opened gpu(machine);
+  const Span a = gpu.words(64), b = gpu.words(64), c = gpu.words(64), d = gpu.words(64);
+  auto other = gpu.device->create_signal();
+  const uint64_t one = 1;
+  const CommandList list = Opened::list_of(
+      {gpu.dispatch(kFill, {a}, 7, 2), Opened::barrier(), gpu.dispatch(kAdd, {a, b}, 1, 2),
+       gpu.dispatch(kAdd, {a, c}, 2, 2), Opened::barrier(), gpu.dispatch(kAdd, {b, d}, 1, 2),
+       {SignalCmd{other.get(), 0}, {}, ""}, gpu.dispatch(kAdd, {c, b}, 1, 2)},
+      1);
+  gpu.queue().wait(gpu.queue().submit_once(gpu.queue().encode(list, EncodeUse::Once), {&one, 1}));
+  const CommandList chained = Opened::list_of(
+      {gpu.dispatch(kFill, {a}, 7, 2), Opened::barrier(), gpu.dispatch(kAdd, {a, b}, 1, 2),
+       {SignalCmd{other.get(), 0}, {}, ""}, gpu.dispatch(kAdd, {a, c}, 3, 2)},
+      1);
+  gpu.queue().wait(
+      gpu.queue().submit_once(gpu.queue().encode(chained, EncodeUse::Once), {&one, 1}));
+  EXPECT_EQ(gpu.read(d), Words(64, 9));
+  EXPECT_EQ(gpu.read(b), Words(64, 8));
+  EXPECT_EQ(gpu.read(c), Words(64, 10));
+  gpu.device->check_status();
+}
+
 // ---- what the machine finds
 
 TEST(NvDevice, AMissingBarrierIsFound) {

@@ -196,10 +196,13 @@ std::vector<std::string> Scene::asked() const {
     } else if (const auto* d = std::get_if<hcq::DispatchCmd>(&c.body)) {
       if (groups(*d, 0) == 0) continue;
       const bool sized = std::ranges::any_of(d->group_slots, [](int32_t s) { return s >= 0; });
-      if (one && idle && !sized) {
+      const auto is_launch = [&](uint32_t k) {
+        return k < list.commands.size() &&
+               std::holds_alternative<hcq::DispatchCmd>(list.commands[k].body);
+      };
+      if (one && idle && !sized && !is_launch(i + 1)) {
         out.push_back("then " + asked_launch(*d));
-        idle = false;
-        continue;
+        continue;  // what comes later waits for all of it
       }
       one = (idle || copied) && !sized;
       if (idle || copied) out.push_back("idle");

@@ -43,7 +43,11 @@ class ChannelEncoder {
   }
   template <class Encoder>
   Encoded run(Encoder encode) {
-    for (const hcq::Command& c : in_.list.commands) std::visit(encode, c.body);
+    const std::span<const hcq::Command> commands = in_.list.commands;
+    for (size_t i = 0; i < commands.size(); ++i) {
+      next_ = i + 1 < commands.size() ? &commands[i + 1] : nullptr;
+      std::visit(encode, commands[i].body);
+    }
     release(*in_.timeline, Operand::of_slot(out_.timeline_slot));
     put(kHostSubchannel, method::NON_STALL_INTERRUPT, {0});
     return std::move(out_);
@@ -91,7 +95,12 @@ class ChannelEncoder {
     fail<Unsupported>("{}: {} cannot {}", in_.generation.name, kind_, what);
   }
 
+  bool launch_follows() const {
+    return next_ && std::holds_alternative<hcq::DispatchCmd>(next_->body);
+  }
+
   const EncodeInput& in_;
+  const hcq::Command* next_ = nullptr;  // behind the one that is encoded
   Encoded out_;
   PacketWriter w_;
 
@@ -135,12 +144,11 @@ class ComputeEncoder : ChannelEncoder {
     if (std::find(grid.begin(), grid.end(), Operand(0)) != grid.end()) return;
     TUFF_CHECK(c.program != nullptr, "dispatch without a program");
     const bool sized = std::ranges::any_of(grid, [](const Operand& o) { return o.patched(); });
-    if (tail_ && idle_owed_ && !sized) {
+    if (tail_ && idle_owed_ && !sized && !launch_follows()) {
       const uint32_t at = add_launch(c, grid);
       chain(in_.generation, out_.launches, *tail_ / 4, Operand::of_slot(out_.launch_address, at));
       tail_ = at;
-      idle_owed_ = false;
-      return;
+      return;  // the host has not waited: what comes later and is not chained owes it that
     }
     const bool alone = begin_work(Engine::Compute);
     if (code_stale_) {
