@@ -51,6 +51,8 @@ constexpr KindProse kKinds[] = {
      "`AMD_IFACE=MOCK`: emulated gfx1100 that check kernels and command streams"},
     {"CUDA", "NVIDIA's driver library, libcuda: streams and graphs, PTX that clang makes",
      "a library in its place (`TUFF_CUDA_LIBRARY`), of tests alone, that interprets PTX"},
+    {"NV", "NVIDIA's kernel driver: channels of methods, machine code, without CUDA; simulated, never run",
+     "`NV_IFACE=MOCK`: emulated GPUs that execute PTX and check command streams"},
     {"CL", "any OpenCL driver, 1.2 or newer, by shared virtual memory where there is some",
      "PoCL, Oclgrind"},
     {"DISK", "files: ranges of them are memory, copies are reads and writes, by io_uring or threads",

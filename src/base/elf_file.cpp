@@ -13,9 +13,13 @@ ElfFile::ElfFile(std::span<const uint8_t> b, uint16_t machine, const char* machi
   if (h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_ident[EI_DATA] != ELFDATA2LSB)
     damaged_object("not a 64-bit little-endian file");
   const bool linked_too = kinds == Kinds::RelocatableAndLinked;
-  if (h.e_machine != machine || !(h.e_type == ET_REL || (linked_too && h.e_type == ET_DYN)))
-    damaged_object("machine {} type {}; {} ({}) relocatable (1){} is loaded", h.e_machine, h.e_type,
-                   machine_name, machine, linked_too ? " or linked (3)" : "");
+  const bool executable = kinds == Kinds::Executable;
+  const bool fits = executable ? h.e_type == ET_EXEC
+                               : h.e_type == ET_REL || (linked_too && h.e_type == ET_DYN);
+  if (h.e_machine != machine || !fits)
+    damaged_object("machine {} type {}; {} ({}) {}{} is loaded", h.e_machine, h.e_type,
+                   machine_name, machine, executable ? "executable (2)" : "relocatable (1)",
+                   linked_too ? " or linked (3)" : "");
   if (h.e_shentsize != sizeof(Elf64_Shdr) || h.e_shnum == 0) damaged_object("no section headers");
   auto from = range(h.e_shoff, uint64_t{h.e_shnum} * sizeof(Elf64_Shdr), "section headers");
   sections.resize(h.e_shnum);
@@ -54,12 +58,26 @@ std::span<const uint8_t> ElfFile::range(uint64_t offset, uint64_t size, const ch
   return bytes.subspan(offset, size);
 }
 
-std::string ElfFile::name_of(const Elf64_Sym& s) const {
-  if (s.st_name >= names.size()) damaged_object("symbol name at {} of {}", s.st_name, names.size());
-  std::string_view rest = names.substr(s.st_name);
-  size_t end = rest.find('\0');
-  if (end == std::string_view::npos) damaged_object("symbol name without an end");
+namespace {
+
+std::string text_at(std::string_view names, uint64_t at, const char* what) {
+  if (at >= names.size()) damaged_object("{} name at {} of {}", what, at, names.size());
+  const std::string_view rest = names.substr(at);
+  const size_t end = rest.find('\0');
+  if (end == std::string_view::npos) damaged_object("{} name without an end", what);
   return std::string(rest.substr(0, end));
+}
+
+}  // namespace
+
+std::string ElfFile::name_of(const Elf64_Sym& s) const { return text_at(names, s.st_name, "symbol"); }
+
+std::string ElfFile::name_of(const Elf64_Shdr& s) const {
+  if (header.e_shstrndx >= sections.size())
+    damaged_object("section names in section {} of {}", header.e_shstrndx, sections.size());
+  const Elf64_Shdr& strings = sections[header.e_shstrndx];
+  const auto text = range(strings.sh_offset, strings.sh_size, "section names");
+  return text_at({reinterpret_cast<const char*>(text.data()), text.size()}, s.sh_name, "section");
 }
 
 bool ElfFile::is_allocated(const Elf64_Shdr& s) {

@@ -1,6 +1,6 @@
 // ElfFile: header, sections, symbols and names of an ELF64 file, for loaders: relocatable objects,
-// and linked ones (ET_DYN) where they are asked for. Called by devices' elf_object (the CPU's) and
-// amd/load, and by the emulator's loader. Every offset is checked before it is followed; what is
+// and linked (ET_DYN) or executable ones (ET_EXEC) where they are asked for. Called by devices'
+// elf_object (the CPU's), amd/load and nv/load, and by the emulator's loader. Every offset is checked before it is followed; what is
 // damaged throws CompileError. Knows no machine. Source: gABI chapters 4 and 5.
 #pragma once
 
@@ -26,7 +26,7 @@ struct ElfFile {
   static constexpr uint64_t kMaxImageBytes = 1u << 30;
   static constexpr uint64_t kMaxAlignment = 4096;
 
-  enum class Kinds : uint8_t { Relocatable, RelocatableAndLinked };
+  enum class Kinds : uint8_t { Relocatable, RelocatableAndLinked, Executable };
 
   // Reads header, sections and symbols; refuses what is not of this machine or of these kinds.
   ElfFile(std::span<const uint8_t> bytes, uint16_t machine, const char* machine_name,
@@ -39,6 +39,7 @@ struct ElfFile {
   template <class T>
   std::vector<T> table(const Elf64_Shdr& s, const char* what) const;
   std::string name_of(const Elf64_Sym& s) const;
+  std::string name_of(const Elf64_Shdr& s) const;
   // Contents or zeros in memory. Unwind tables and notes are left out: nothing here unwinds through
   // a kernel.
   static bool is_allocated(const Elf64_Shdr& s);

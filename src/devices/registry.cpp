@@ -13,6 +13,7 @@
 #include "devices/disk/disk.h"
 #include "devices/emulator.h"
 #include "devices/null/null.h"
+#include "devices/nv/nv.h"
 #ifdef TUFF_HAS_OPENCL
 #include "devices/opencl/opencl.h"
 #endif
@@ -46,15 +47,19 @@ class FindingInbox {
   std::vector<hcq::MachineFinding> found_;
 };
 
-// The one place where a machine meets the driver that it emulates.
-std::unique_ptr<AmdIface> emulated_amd() {
-  const auto inbox = std::make_shared<FindingInbox>();
-  const auto report = [inbox](const emu_api::MachineFinding& f) {
+emu_api::ReportFinding reports_to(std::shared_ptr<FindingInbox> inbox) {
+  return [inbox = std::move(inbox)](const emu_api::MachineFinding& f) {
     inbox->add({f.kind, f.gpu, f.queue, f.address, f.text});
   };
+}
+
+// The one place where machines meet the drivers that they emulate.
+std::unique_ptr<AmdIface> emulated_amd() {
+  const auto inbox = std::make_shared<FindingInbox>();
   auto iface = std::make_unique<AmdIface>();
   emu_api::Failure failure;
-  iface->kernel = emulator().make_amd(env_text(Env::TUFF_MOCK), report, emulated_profile(), failure);
+  iface->kernel = emulator().make_amd(env_text(Env::TUFF_MOCK), reports_to(inbox),
+                                       emulated_profile(), failure);
   throw_failure(failure);
   iface->emulated = true;
   iface->take_findings = [inbox] { return inbox->take(); };
@@ -73,6 +78,35 @@ std::unique_ptr<hcq::Device> open_amd(const std::string& selector) {
   return amd_open(amd_iface(emulated_amd), selector);
 }
 
+std::unique_ptr<NvIface> emulated_nv() {
+  const auto inbox = std::make_shared<FindingInbox>();
+  auto iface = std::make_unique<NvIface>();
+  emu_api::Failure failure;
+  iface->kernel = emulator().make_nv(env_text(Env::TUFF_MOCK), reports_to(inbox), failure);
+  throw_failure(failure);
+  iface->emulated = true;
+  iface->take_findings = [inbox] { return inbox->take(); };
+  iface->assemble = [](const std::string& ptx, uint32_t sm) {
+    emu_api::Failure refused;
+    std::vector<uint8_t> object = emulator().assemble_ptx(ptx, sm, refused);
+    throw_failure(refused);
+    return object;
+  };
+  return iface;
+}
+
+std::vector<Candidate> probe_nv() {
+  try {
+    return nv_probe(nv_iface(emulated_nv));
+  } catch (const Error& e) {  // no library that emulates
+    return {{.name = "NV", .reason = e.what()}};
+  }
+}
+
+std::unique_ptr<hcq::Device> open_nv(const std::string& selector) {
+  return nv_open(nv_iface(emulated_nv), selector);
+}
+
 constexpr DeviceKind kKinds[] = {
 #ifdef TUFF_HAS_VULKAN
     {"VULKAN", vulkan_probe, vulkan_open},
@@ -80,6 +114,7 @@ constexpr DeviceKind kKinds[] = {
     {"CPU", cpu_probe, cpu_open},
     {"AMD", probe_amd, open_amd},
     {"CUDA", cuda_probe, cuda_open},
+    {"NV", probe_nv, open_nv},
 #ifdef TUFF_HAS_OPENCL
     {"CL", opencl_probe, opencl_open},
 #endif
@@ -92,6 +127,8 @@ constexpr DeviceKind kKinds[] = {
 
 std::span<const DeviceKind> device_kinds() { return kKinds; }
 
-bool may_be_default(const DeviceKind& kind) { return kind.open != cuda_open; }
+bool may_be_default(const DeviceKind& kind) {
+  return kind.open != cuda_open && kind.open != open_nv;
+}
 
 }  // namespace tuff::devices

@@ -184,6 +184,13 @@ struct Api {
   // options or of the profile's chips.
   std::unique_ptr<os::Kernel> (*make_amd)(const std::string& options, ReportFinding report,
                                           const ProfileOptions& profile, Failure& failure);
+  // The machine of NV_IFACE=MOCK, likewise.
+  std::unique_ptr<os::Kernel> (*make_nv)(const std::string& options, ReportFinding report,
+                                         Failure& failure);
+  // An object file for the GPUs of such a machine, for compute capability `sm`: it has the layout of
+  // NVIDIA's, and where those have instructions it names the text that is to be interpreted.
+  // CompileError as load_ptx(), or for a text that is for a later GPU.
+  std::vector<uint8_t> (*assemble_ptx)(const std::string& text, uint32_t sm, Failure& failure);
   // Prints what came out; false if the kernel did not finish, or with findings.
   bool (*run_kernel)(const RunRequest& request, Failure& failure);
   LaunchResult (*launch)(const LaunchRequest& request, Failure& failure);
@@ -194,7 +201,7 @@ struct Api {
   PtxLaunchResult (*launch_ptx)(const PtxLaunchRequest& request, Failure& failure);
 };
 
-inline constexpr char kApiBuild[] = "5 " __VERSION__;
+inline constexpr char kApiBuild[] = "6 " __VERSION__;
 inline constexpr char kApiSymbol[] = "tuff_emulator_api";  // extern "C" const Api* ()
 
 }  // namespace tuff::emu_api

@@ -3,6 +3,8 @@
 
 #include "emu/amd/mock.h"
 #include "emu/api.h"
+#include "emu/nv/assembler.h"
+#include "emu/nv/mock.h"
 #include "emu/profile/chip.h"
 #include "emu/ptx/launch.h"
 #include "emu/run/launch_file.h"
@@ -25,18 +27,36 @@ auto catching(emu_api::Failure& failure, Call&& call) -> decltype(call()) {
   return {};
 }
 
+std::function<void(const Finding&)> reports_to(emu_api::ReportFinding report) {
+  return [report = std::move(report)](const Finding& f) {
+    report({name(f.kind), f.gpu, f.queue, f.address, to_text(f)});
+  };
+}
+
 std::unique_ptr<os::Kernel> make_amd(const std::string& text, emu_api::ReportFinding report,
                                      const emu_api::ProfileOptions& profile,
                                      emu_api::Failure& failure) {
   return catching(failure, [&]() -> std::unique_ptr<os::Kernel> {
     amd::MockOptions options = amd::parse_options(text);
-    options.report = [report = std::move(report)](const amd::Finding& f) {
-      report({amd::name(f.kind), f.gpu, f.queue, f.address, to_text(f)});
-    };
+    options.report = reports_to(std::move(report));
     profile::chip(profile.chip);
     options.profile = profile;
     return amd::make_mock(options);
   });
+}
+
+std::unique_ptr<os::Kernel> make_nv(const std::string& text, emu_api::ReportFinding report,
+                                    emu_api::Failure& failure) {
+  return catching(failure, [&]() -> std::unique_ptr<os::Kernel> {
+    nv::MockOptions options = nv::parse_options(text);
+    options.report = reports_to(std::move(report));
+    return nv::make_mock(options);
+  });
+}
+
+std::vector<uint8_t> assemble_ptx(const std::string& text, uint32_t sm,
+                                  emu_api::Failure& failure) {
+  return catching(failure, [&] { return nv::assemble(text, sm); });
 }
 
 bool run(const emu_api::RunRequest& request, emu_api::Failure& failure) {
@@ -56,7 +76,8 @@ emu_api::PtxLaunchResult launch_ptx(const emu_api::PtxLaunchRequest& request,
   return catching(failure, [&] { return ptx::launch(request); });
 }
 
-constexpr emu_api::Api kApi{emu_api::kApiBuild, make_amd, run, launch, load_ptx, launch_ptx};
+constexpr emu_api::Api kApi{emu_api::kApiBuild, make_amd, make_nv, assemble_ptx, run,
+                           launch, load_ptx, launch_ptx};
 
 }  // namespace
 }  // namespace tuff::emu

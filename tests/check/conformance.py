@@ -3,8 +3,8 @@
 tests/data/check_counts.json: device x op x dtype -> how many cases passed or failed there.
 
 Usage: conformance.py TUFF COUNTS DEVICE [--dtypes f32,i32] [--update] [-- more options of `tuff check`]
-  DEVICE    CPU, SHUFFLE, AMD (emulated, with AMD_IFACE=MOCK), CUDA (by the library of tests/devices/cuda), PoCL, or a
-            part of a Vulkan driver's name: lavapipe, SwiftShader; with a tier of tiers.py forced on it: lavapipe/floor,
+  DEVICE    CPU, SHUFFLE, AMD (emulated, with AMD_IFACE=MOCK), CUDA (by the library of tests/devices/cuda), NV
+            (emulated, with NV_IFACE=MOCK), PoCL, or a part of a Vulkan driver's name: lavapipe, SwiftShader; with a tier of tiers.py forced on it: lavapipe/floor,
             PoCL/buffers
   --dtypes  of these alone
   --update  writes the counts of this run instead of comparing (also TUFF_UPDATE_GOLDENS=1)
@@ -23,10 +23,11 @@ from tiers import TIERS
 
 SKIP = 77
 # What a driver calls itself, where that is another name.
-DRIVERS = {"lavapipe": "llvmpipe", "AMD": "KFD (emulated)", "CUDA": "CUDA driver", "PoCL": "Portable Computing Language"}
-ALWAYS_THERE = {"AMD", "CUDA"}  # emulated: nothing that a machine could lack
+DRIVERS = {"lavapipe": "llvmpipe", "AMD": "KFD (emulated)", "CUDA": "CUDA driver",
+           "NV": "NVIDIA kernel driver (emulated)", "PoCL": "Portable Computing Language"}
+ALWAYS_THERE = {"AMD", "CUDA", "NV"}  # emulated: nothing that a machine could lack
 # Whose counts are expected, where another device runs the same kernels, or refuses the same cases.
-PINNED_AS = {"CUDA": "AMD", "SHUFFLE": "CPU", "SHUFFLE:visible": "CPU", "PoCL/buffers": "PoCL", "PoCL/coarse": "PoCL"}
+PINNED_AS = {"CUDA": "AMD", "NV": "AMD", "SHUFFLE": "CPU", "SHUFFLE:visible": "CPU", "PoCL/buffers": "PoCL", "PoCL/coarse": "PoCL"}
 
 
 def device_named(tuff, name):

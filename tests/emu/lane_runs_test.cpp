@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/split_mix.h"
-#include "emu/amd/caches.h"
+#include "emu/memory/caches.h"
 #include "emu/memory/global_races.h"
 
 namespace tuff::emu {
@@ -144,7 +144,7 @@ TEST(GlobalRaces, SayOfARunWhatTheySayOfItsBytes) {
 // ---- caches: by runs, and lane by lane where those are refused
 
 struct CachesUnderTest {
-  explicit CachesUnderTest(bool cached) : memory(2 * amd::kPageBytes), caches(0, space) {
+  explicit CachesUnderTest(bool cached) : memory(2 * kPageBytes), caches(0, space) {
     auto buffer = std::make_shared<amd::Buffer>();
     buffer->size_bytes = memory.size();
     buffer->memory = memory.data();

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/os_kernel.h"
+#include "devices/machine_findings.h"
 #include "devices/registry.h"
-#include "hcq/hazard_guard.h"
 
 namespace tuff::devices {
 
@@ -25,7 +25,7 @@ struct AmdIface {
   std::shared_ptr<os::Kernel> kernel;
   bool emulated = false;
   // What an emulated machine has found since the last call. Its devices throw HazardFound.
-  std::function<std::vector<hcq::MachineFinding>()> take_findings;
+  TakeFindings take_findings;
 
   std::shared_ptr<amd::Process> process;  // with the first device that is opened
   std::mutex mutex;                       // of `process`

@@ -8,14 +8,12 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "devices/amd/program.h"
-#include "hcq/hazard_guard.h"
 
 namespace tuff::devices::amd {
 namespace {
 
 // A submission takes 16 bytes of a PM4 ring; the others hold whole lists.
 constexpr uint32_t kPm4RingBytes = 64u << 10, kAqlRingBytes = 1u << 20, kSdmaRingBytes = 1u << 20;
-constexpr size_t kKnownRanges = 256;
 
 // Several XCCs take AQL alone.
 bool uses_aql(const GpuNode& node) { return node.shape.xccs > 1 || env_flag(Env::AMD_AQL); }
@@ -50,12 +48,6 @@ MemoryDomain domain_of(hcq::MemoryKind kind, const GpuNode& node) {
     case hcq::MemoryKind::Readback: return MemoryDomain::Host;
   }
   return MemoryDomain::Host;
-}
-
-std::string joined(const std::vector<hcq::MachineFinding>& findings) {
-  std::string text;
-  for (const hcq::MachineFinding& f : findings) text += "\n  " + f.text;
-  return text;
 }
 
 }  // namespace
@@ -124,6 +116,7 @@ hcq::MemoryBlock AmdDevice::map_block(size_t size_bytes, hcq::MemoryKind kind) {
       gpu_->gpu, {size_bytes, domain_of(kind, gpu_->gpu.node), staging, nullptr});
   const hcq::MemoryBlock block{buffer->address(), size_bytes, buffer->host(), kind,
                                buffer->handle()};
+  known_.add(block.address, buffer->size_bytes());
   std::lock_guard lock(blocks_mutex_);
   blocks_.emplace(block.address, std::move(buffer));
   return block;
@@ -133,7 +126,7 @@ void AmdDevice::unmap_block(const hcq::MemoryBlock& block) noexcept {
   std::lock_guard lock(blocks_mutex_);
   const auto it = blocks_.find(block.address);
   if (it == blocks_.end()) return;
-  keep(freed_, {block.address, block.size_bytes, {}});
+  known_.remove(block.address);
   gpu_->process->free(std::move(it->second));
   blocks_.erase(it);
 }
@@ -164,64 +157,22 @@ void AmdDevice::share(const hcq::MemoryBlock& block, hcq::Device& to) {
     TUFF_CHECK(it != blocks_.end(), "{}: {:#x} begins no block", info_.name, block.address);
     if (!gpu_->process->share(*it->second, peer.gpu_->gpu)) return;
   }
-  std::lock_guard lock(peer.blocks_mutex_);
-  keep(peer.shared_, {block.address, block.size_bytes, info_.name});
-}
-
-// Keeps the last ranges alone: they serve error messages.
-void AmdDevice::keep(std::deque<Range>& ranges, Range range) {
-  ranges.push_back(std::move(range));
-  if (ranges.size() > kKnownRanges) ranges.pop_front();
-}
-
-// What an emulated machine has found since the last look.
-std::vector<hcq::MachineFinding> AmdDevice::report_findings() {
-  if (!take_findings_) return {};
-  std::vector<hcq::MachineFinding> findings = take_findings_();
-  if (findings.empty()) return findings;
-  for (const hcq::MachineFinding& f : findings) log_warn("{}: {}", info_.name, f.text);
-  hcq::report_findings(findings);
-  return findings;
+  peer.known_.add_shared(block.address, block.size_bytes, info_.name);
 }
 
 // Exceptions are noticed by threads that wait (GpuState::block), so nothing is asked here.
 void AmdDevice::check_status() {
-  const std::vector<hcq::MachineFinding> findings = report_findings();
-  if (findings.empty()) return;
-  fail<hcq::HazardFound>("{}: the emulated machine found {} problems:{}", info_.name,
-                         findings.size(), joined(findings));
-}
-
-std::string AmdDevice::place_of(uint64_t address) {
-  std::lock_guard lock(blocks_mutex_);
-  const auto next = blocks_.upper_bound(address);
-  if (next != blocks_.begin()) {
-    const auto& [begin, buffer] = *std::prev(next);
-    if (address - begin < buffer->size_bytes())
-      return fmt::format("; it lies {} bytes into a block of {} bytes", address - begin,
-                         buffer->size_bytes());
-  }
-  for (auto r = freed_.rbegin(); r != freed_.rend(); ++r) {
-    if (address - r->address < r->size_bytes)
-      return fmt::format("; it lies {} bytes into a block of {} bytes that was freed",
-                         address - r->address, r->size_bytes);
-  }
-  for (auto r = shared_.rbegin(); r != shared_.rend(); ++r) {
-    if (address - r->address < r->size_bytes)
-      return fmt::format("; it lies {} bytes into a block of {} bytes that {} has shared",
-                         address - r->address, r->size_bytes, r->owner);
-  }
-  return "; no block of this device was there";
+  throw_found(report_findings(take_findings_, info_.name), info_.name);
 }
 
 void AmdDevice::lose(const std::string& reason, std::optional<uint64_t> address) {
   std::string text = fmt::format("{}: {}", info_.name, reason);
-  if (address) text += place_of(*address);
+  if (address) text += known_.place_of(*address);
   for (const auto* queue : {&compute_, &copy_}) {
     if (!*queue) continue;
     if (const std::string running = (*queue)->in_flight(); !running.empty()) text += "; " + running;
   }
-  text += joined(report_findings());
+  text += joined(report_findings(take_findings_, info_.name));
   declare_lost(text);
   fail_if_lost();
   throw DeviceLost(text);

@@ -1,8 +1,6 @@
 // AmdDevice: one of AMD's GPUs as hcq sees it. Made by amd_open.
 #pragma once
 
-#include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +10,8 @@
 #include "devices/amd/amd.h"
 #include "devices/amd/gpu_state.h"
 #include "devices/amd/queue.h"
+#include "devices/known_blocks.h"
+#include "devices/machine_findings.h"
 
 namespace tuff::devices::amd {
 
@@ -41,25 +41,17 @@ class AmdDevice final : public hcq::Device, private hcq::Peers {
   void on_lost() noexcept override;
 
  private:
-  struct Range {
-    uint64_t address = 0, size_bytes = 0;
-    std::string owner;  // another device's name
-  };
   bool reaches(const hcq::Device& other) const override;
   void share(const hcq::MemoryBlock& block, hcq::Device& to) override;
-  static void keep(std::deque<Range>& ranges, Range range);
   [[noreturn]] void lose(const std::string& reason, std::optional<uint64_t> address);
-  std::string place_of(uint64_t address);
-  std::vector<hcq::MachineFinding> report_findings();
 
   // A copy of what the iface has: devices may outlive the registry's own.
-  std::function<std::vector<hcq::MachineFinding>()> take_findings_;
+  TakeFindings take_findings_;
   hcq::DeviceInfo info_;
   Target target_;
   std::mutex blocks_mutex_;
   std::map<uint64_t, std::unique_ptr<Buffer>> blocks_;  // by address
-  std::deque<Range> freed_;                             // the last ones
-  std::deque<Range> shared_;                            // by other GPUs, likewise
+  KnownBlocks known_;
   std::optional<GpuState> gpu_;
   std::optional<AmdQueue> compute_, copy_;
 };

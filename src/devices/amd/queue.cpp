@@ -11,17 +11,6 @@ namespace tuff::devices::amd {
 namespace {
 
 constexpr uint64_t kSpinNs = 20'000;
-constexpr size_t kShownKernels = 8;
-
-KernelNames kernel_names(const hcq::CommandList& list) {
-  KernelNames names;
-  for (const hcq::Command& c : list.commands) {
-    const auto* d = std::get_if<hcq::DispatchCmd>(&c.body);
-    if (!d || !d->program) continue;
-    if (names.empty() || names.back() != d->program->name()) names.push_back(d->program->name());
-  }
-  return names;
-}
 
 }  // namespace
 
@@ -47,7 +36,7 @@ uint32_t private_bytes(const hcq::CommandList& list, const Binding& binding) {
 }
 
 AmdList::~AmdList() {
-  static_cast<AmdQueue&>(queue).forget(kernels);
+  static_cast<AmdQueue&>(queue).flights().forget(kernels);
   for (const hcq::Span& span : {ib, times})
     if (span) queue.device().allocator().free(span, {&queue, last_value});
 }
@@ -136,10 +125,7 @@ uint64_t AmdQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> s
   hardware_.ring().prefetch();
   const uint64_t value = submission_.last.load(std::memory_order_relaxed) + 1;
   fill(list, slots.first(list.slot_count), value);
-  {
-    std::lock_guard flights_lock(submission_.flights_mutex);
-    flights_[value % flights_.size()] = {value, &list.kernels};
-  }
+  flights_.add(value, list.kernels);
   list.last_value = value;
   submission_.last.store(value, std::memory_order_release);
   if (type_ == QueueType::Pm4) {
@@ -224,27 +210,8 @@ std::vector<uint64_t> AmdQueue::timestamps(hcq::EncodedList& encoded) {
   return ticks.empty() ? ticks : gpu_.clock.to_ns(ticks);
 }
 
-void AmdQueue::forget(const KernelNames& kernels) {
-  std::lock_guard lock(submission_.flights_mutex);
-  for (Flight& f : flights_)
-    if (f.kernels == &kernels) f.kernels = nullptr;
-}
-
 std::string AmdQueue::in_flight() const {
-  const uint64_t reached = timeline_->value(), last = last_submitted();
-  if (reached >= last) return "";
-  std::string text = fmt::format("{} queue at {} of {}", name_, reached, last);
-  std::lock_guard lock(submission_.flights_mutex);
-  size_t shown = 0;
-  for (uint64_t v = reached + 1; v <= last && shown < kShownKernels; ++v) {
-    const Flight& f = flights_[v % flights_.size()];
-    if (f.value != v || f.kernels == nullptr) continue;
-    for (const std::string& kernel : *f.kernels) {
-      text += (shown == 0 ? ": " : ", ") + kernel;
-      if (++shown == kShownKernels) return text + " ...";
-    }
-  }
-  return text;
+  return flights_.text(name_, timeline_->value(), last_submitted());
 }
 
 }  // namespace tuff::devices::amd

@@ -4,7 +4,6 @@
 // Called through hcq::Queue. Knows no ioctls.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +15,7 @@
 #include "devices/amd/kfd/queue.h"
 #include "devices/amd/signal.h"
 #include "devices/driver_list.h"
+#include "devices/flights.h"
 #include "hcq/device.h"
 
 namespace tuff::devices::amd {
@@ -28,8 +28,6 @@ class HandleBinding final : public Binding {
 };
 // The most that a lane of any of the list's kernels needs.
 uint32_t private_bytes(const hcq::CommandList& list, const Binding& binding);
-
-using KernelNames = std::vector<std::string>;
 
 class AmdQueue;
 
@@ -64,20 +62,13 @@ class AmdQueue final : public hcq::Queue {
   uint64_t last_submitted() const override {
     return submission_.last.load(std::memory_order_acquire);
   }
-  // The names are destroyed.
-  void forget(const KernelNames& kernels);
+  Flights& flights() { return flights_; }
 
   // Nothing runs from here on.
   void stop() noexcept { hardware_.stop(); }
   std::string in_flight() const override;
 
  private:
-  // The last submissions, to name what was in flight when something went wrong. Lists outlive their
-  // submissions; the names of one that is destroyed are forgotten.
-  struct Flight {
-    uint64_t value = 0;
-    const KernelNames* kernels = nullptr;
-  };
   void place(AmdList& list);
   void prepare_scratch(AmdList& list, const hcq::CommandList& commands);
   void fill(AmdList& list, std::span<const uint64_t> slots, uint64_t value);
@@ -96,11 +87,10 @@ class AmdQueue final : public hcq::Queue {
   struct Submission {
     Mutex mutex;
     std::atomic<uint64_t> last{0};
-    Mutex flights_mutex;
     uint32_t number = 0;  // of the queue, in the QueueTable
   };
   mutable Submission submission_;
-  std::array<Flight, 64> flights_;
+  Flights flights_;
 };
 
 }  // namespace tuff::devices::amd

@@ -6,17 +6,13 @@ namespace tuff::devices::cuda {
 
 CudaList::CudaList(hcq::Queue& queue, hcq::EncodeUse use, const hcq::CommandList& list,
                    std::shared_ptr<Context> c)
-    : DriverList(queue, use, list), context(std::move(c)), events(list.timestamp_count) {
-  for (const hcq::Command& command : list.commands) {
-    const auto* d = std::get_if<hcq::DispatchCmd>(&command.body);
-    if (!d || !d->program) continue;
-    if (kernels.empty() || kernels.back() != d->program->name())
-      kernels.push_back(d->program->name());
-  }
-}
+    : DriverList(queue, use, list),
+      context(std::move(c)),
+      events(list.timestamp_count),
+      kernels(kernel_names(list)) {}
 
 CudaList::~CudaList() {
-  static_cast<CudaQueue&>(queue).forget(kernels);
+  static_cast<CudaQueue&>(queue).flights().forget(kernels);
   const Current current(*context, std::nothrow);
   if (!current) return;
   for (CUevent event : events)

@@ -11,6 +11,7 @@
 #include "devices/cuda/graph.h"
 #include "devices/cuda/signal.h"
 #include "devices/driver_list.h"
+#include "devices/flights.h"
 
 namespace tuff::devices::cuda {
 
@@ -31,8 +32,6 @@ struct EventMark {
 };
 using Step = std::variant<CudaLaunch, CudaCopy, std::unique_ptr<ExecGraph>, StreamWait,
                           StreamSignal, HostFunction, EventMark>;
-
-using KernelNames = std::vector<std::string>;
 
 class CudaList final : public DriverList {
  public:

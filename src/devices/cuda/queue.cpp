@@ -9,7 +9,7 @@
 namespace tuff::devices::cuda {
 namespace {
 
-constexpr size_t kShownKernels = 8, kFewestInGraph = 2;
+constexpr size_t kFewestInGraph = 2;
 constexpr int kClockRounds = 3;
 constexpr double kNsPerMs = 1e6;
 
@@ -168,10 +168,7 @@ uint64_t CudaQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> 
   std::lock_guard lock(mutex_);
   const uint64_t value = last_.load(std::memory_order_relaxed) + 1;
   list.last_value = value;
-  {
-    std::lock_guard flights_lock(flights_mutex_);
-    flights_[value % flights_.size()] = {value, &list.kernels};
-  }
+  flights_.add(value, list.kernels);
   last_.store(value, std::memory_order_release);
   enqueue(list, slots);
   c.require(c.api.StreamWriteValue64(stream_, timeline_.address(), value,
@@ -228,27 +225,8 @@ void CudaQueue::ask() const {
   if (code != CUDA_ERROR_NOT_READY) c.require(code, "cuStreamQuery");
 }
 
-void CudaQueue::forget(const KernelNames& kernels) {
-  std::lock_guard lock(flights_mutex_);
-  for (Flight& f : flights_)
-    if (f.kernels == &kernels) f.kernels = nullptr;
-}
-
 std::string CudaQueue::in_flight() const {
-  const uint64_t reached = timeline_.value(), last = last_submitted();
-  if (reached >= last) return "";
-  std::string text = fmt::format("{} queue at {} of {}", name_, reached, last);
-  std::lock_guard lock(flights_mutex_);
-  size_t shown = 0;
-  for (uint64_t v = reached + 1; v <= last && shown < kShownKernels; ++v) {
-    const Flight& f = flights_[v % flights_.size()];
-    if (f.value != v || f.kernels == nullptr) continue;
-    for (const std::string& kernel : *f.kernels) {
-      text += (shown == 0 ? ": " : ", ") + kernel;
-      if (++shown == kShownKernels) return text + " ...";
-    }
-  }
-  return text;
+  return flights_.text(name_, timeline_.value(), last_submitted());
 }
 
 // ---- time

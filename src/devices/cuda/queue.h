@@ -3,7 +3,6 @@
 // and the write. Called through hcq::Queue. Knows nothing of how kernels were compiled.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -28,15 +27,9 @@ class CudaQueue final : public hcq::Queue {
   bool takes_group_slots() const override { return true; }
   uint64_t last_submitted() const override { return last_.load(std::memory_order_acquire); }
   std::string in_flight() const override;
-  // The names are destroyed.
-  void forget(const KernelNames& kernels);
+  Flights& flights() { return flights_; }
 
  private:
-  // The last submissions, to name what was in flight when something went wrong.
-  struct Flight {
-    uint64_t value = 0;
-    const KernelNames* kernels = nullptr;
-  };
   CudaLaunch launch_of(const hcq::DispatchCmd& d, const CudaList& list) const;
   const CudaSignal& own_signal(const hcq::Signal* signal) const;
   void encode(const hcq::Command& command, CudaList& list) const;
@@ -52,8 +45,7 @@ class CudaQueue final : public hcq::Queue {
   CUstream stream_ = nullptr, clock_ = nullptr;
   Mutex mutex_;  // of submissions
   std::atomic<uint64_t> last_{0};
-  mutable Mutex flights_mutex_;
-  std::array<Flight, 64> flights_;
+  Flights flights_;
 };
 
 }  // namespace tuff::devices::cuda

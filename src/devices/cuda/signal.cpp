@@ -1,19 +1,13 @@
 #include "devices/cuda/signal.h"
 
-#include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <thread>
 
-#include "base/os.h"
+#include "devices/word_wait.h"
 
 namespace tuff::devices::cuda {
 namespace {
 
 constexpr size_t kWordsBytes = 4096, kWordStride = 64;
-constexpr uint64_t kSpinNs = 20'000;
-// A thread that waits long sleeps between two looks, at first shortly.
-constexpr uint64_t kFirstSleepNs = 20'000, kLongestSleepNs = 500'000;
 
 }  // namespace
 
@@ -65,17 +59,7 @@ void CudaSignal::set(uint64_t value) {
 }
 
 bool CudaSignal::wait(uint64_t value, uint64_t timeout_ns) {
-  const uint64_t begin = os::monotonic_ns(), end = begin + timeout_ns;
-  const uint64_t spin_end = begin + std::min(timeout_ns, kSpinNs);
-  while (this->value() < value && os::monotonic_ns() < spin_end) os::cpu_relax();
-  for (uint64_t sleep_ns = kFirstSleepNs; this->value() < value;) {
-    const uint64_t now = os::monotonic_ns();
-    if (now >= end) return false;
-    std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(sleep_ns, end - now)));
-    if (sleep_ns == kLongestSleepNs && ask_) ask_();
-    sleep_ns = std::min(2 * sleep_ns, kLongestSleepNs);
-  }
-  return true;
+  return wait_for_word(*word_, value, timeout_ns, ask_);
 }
 
 }  // namespace tuff::devices::cuda

@@ -5,15 +5,11 @@
 #include <cstdint>
 #include <ctime>
 
+#include "emu/kernel/clock.h"
+
 namespace tuff::emu::amd {
 
 inline constexpr uint64_t kGpuClockHz = 100'000'000;
-
-inline uint64_t clock_ns(clockid_t clock) {
-  timespec now{};
-  clock_gettime(clock, &now);
-  return uint64_t(now.tv_sec) * 1'000'000'000 + uint64_t(now.tv_nsec);
-}
 
 inline uint64_t gpu_clock() {
   return clock_ns(CLOCK_MONOTONIC_RAW) / (1'000'000'000 / kGpuClockHz);

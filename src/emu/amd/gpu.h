@@ -11,8 +11,8 @@
 #include <memory>
 #include <string>
 
-#include "emu/amd/address_space.h"
-#include "emu/amd/finding.h"
+#include "emu/memory/address_space.h"
+#include "emu/kernel/finding.h"
 #include "emu/api.h"
 
 namespace tuff::emu::amd {
@@ -28,11 +28,6 @@ struct QueueSetup {
   uint64_t read_pointer_address = 0, write_pointer_address = 0;
   uint64_t eop_address = 0, eop_bytes = 0;  // of compute queues; RELEASE_MEM needs it
   const uint64_t* doorbell = nullptr;       // host memory; holds ~0 until it is first rung
-};
-
-struct MemoryFault {
-  uint64_t address = 0;
-  bool write = false, execute = false, not_present = true;
 };
 
 // What a GPU tells its driver. Called while the GPU is locked: implementations must not call back.

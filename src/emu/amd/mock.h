@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/os_kernel.h"
-#include "emu/amd/finding.h"
+#include "emu/kernel/finding.h"
 #include "emu/api.h"
 
 namespace tuff::emu::amd {

@@ -19,6 +19,7 @@ enum class AccessKind : uint8_t {
   Fetch,       // of instructions: a line of kFetchBytes
 };
 
+inline constexpr uint64_t kPageBytes = 4096;
 inline constexpr uint32_t kFetchBytes = 64;
 inline constexpr uint32_t kMostRunBytes = 512;  // 32 lanes of 16 bytes
 

@@ -73,10 +73,14 @@ Launch launch_of(const emu_api::PtxLaunchRequest& r, const Module& module) {
 std::unique_ptr<emu_api::PtxModule> load(const std::string& text) { return parse(text); }
 
 Outcome execute(const emu_api::PtxLaunchRequest& r) {
+  RangeMemory memory;
+  return execute(r, memory);
+}
+
+Outcome execute(const emu_api::PtxLaunchRequest& r, RangeMemory& memory) {
   const auto* module = dynamic_cast<const Module*>(r.module);
   if (!module) fail<InvalidArgument>("a launch without a module of this library");
   const Launch launch = launch_of(r, *module);
-  RangeMemory memory;
   map_memory(memory, r, *module);
   return run(launch, memory);
 }

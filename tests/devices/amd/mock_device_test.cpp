@@ -71,9 +71,9 @@ enum Kernel { kFill, kAdd, kSpill, kSpillMore, kRace };
 // A machine, and one of its GPUs opened, with kernels.
 struct Machine {
   explicit Machine(emu::amd::MockOptions options = {}) {
-    options.report = [this](const emu::amd::Finding& f) {
+    options.report = [this](const emu::Finding& f) {
       std::lock_guard lock(mutex);
-      findings.push_back({emu::amd::name(f.kind), f.gpu, f.queue, f.address, to_text(f)});
+      findings.push_back({emu::name(f.kind), f.gpu, f.queue, f.address, to_text(f)});
     };
     mock = make_mock(options);
     iface.kernel = mock;

@@ -20,7 +20,7 @@ using Words = std::vector<uint32_t>;
 // An emulated machine of two GPUs; a finding is a failure.
 struct Machine {
   explicit Machine(emu::amd::MockOptions options = {}) {
-    options.report = [](const emu::amd::Finding& f) { ADD_FAILURE() << to_text(f); };
+    options.report = [](const emu::Finding& f) { ADD_FAILURE() << to_text(f); };
     iface.kernel = emu::amd::make_mock(options);
     iface.emulated = true;
   }
@@ -127,7 +127,7 @@ TEST(AmdPeers, QueuesWaitForEachOthersTimelines) {
 
 TEST(AmdPeers, MemoryThatIsNotSharedIsAFault) {
   emu::amd::MockOptions options;
-  options.report = [](const emu::amd::Finding&) {};
+  options.report = [](const emu::Finding&) {};
   AmdIface iface;
   iface.kernel = emu::amd::make_mock(options);
   {
@@ -144,7 +144,7 @@ TEST(AmdPeers, MemoryThatIsNotSharedIsAFault) {
 
 TEST(AmdPeers, AFaultInAnothersMemoryNamesIt) {
   emu::amd::MockOptions options;
-  options.report = [](const emu::amd::Finding&) {};
+  options.report = [](const emu::Finding&) {};
   AmdIface iface;
   iface.kernel = emu::amd::make_mock(options);
   {

@@ -4,9 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <numeric>
 
-#include "base/compilers.h"
 #include "base/env.h"
 #include "base/error_of.h"
 #include "base/os.h"
@@ -14,51 +12,13 @@
 #include "devices/cuda/cuda.h"
 #include "devices/cuda/fake/control.h"
 #include "devices/default_kinds.h"
-#include "render/c_dialect.h"
-#include "render/c_nvptx.h"
+#include "devices/ptx_kernels.h"
 
 namespace tuff::devices::cuda::test {
 
 using namespace hcq;
+using namespace ptx_kernels;
 using Words = std::vector<uint32_t>;
-
-// Of 32 work-items each. `far` writes where there is nothing.
-inline constexpr const char* kSource = R"(
-TUFF_KERNEL(32, 1, 1) void fill(TUFF_BLOCK block) {
-  TUFF_GLOBAL u32* const out = (TUFF_GLOBAL u32*)TUFF_ADDRESS(block, 0);
-  out[TUFF_GROUP(x) * 32 + TUFF_LOCAL(x)] = (u32)TUFF_SCALAR(block, 2); }
-TUFF_KERNEL(32, 1, 1) void add(TUFF_BLOCK block) {
-  const TUFF_GLOBAL u32* const in = (TUFF_GLOBAL u32*)TUFF_ADDRESS(block, 0);
-  TUFF_GLOBAL u32* const out = (TUFF_GLOBAL u32*)TUFF_ADDRESS(block, 1);
-  const i32 i = TUFF_GROUP(x) * 32 + TUFF_LOCAL(x);
-  out[i] = in[i] + (u32)TUFF_SCALAR(block, 4); }
-TUFF_KERNEL(32, 1, 1) void far(TUFF_BLOCK block) {
-  TUFF_GLOBAL u32* const out = (TUFF_GLOBAL u32*)TUFF_ADDRESS(block, 0);
-  out[(i64)TUFF_SCALAR(block, 2) << 20] = 1u; }
-)";
-
-inline std::vector<render::Binary> binaries() {
-  const std::pair<const char*, uint32_t> kernels[] = {{"fill", 1}, {"add", 2}, {"far", 1}};
-  static const auto module = [&] {
-    const std::string text = render::c_nvptx().prelude.whole() + kSource;
-    const std::vector<uint8_t> bytes = compile_nvptx({&text, 1}, "sm_86")[0];
-    std::string ptx(bytes.begin(), bytes.end());
-    for (const auto& [name, buffers] : kernels)
-      ptx = render::with_block_size(std::move(ptx), name, {32, 1, 1});
-    return std::make_shared<const std::vector<uint8_t>>(ptx.begin(), ptx.end());
-  }();
-  std::vector<render::Binary> out;
-  for (const auto& [name, buffers] : kernels) {
-    render::Binary& b = out.emplace_back();
-    b.name = b.symbol = name;
-    b.format = render::BinaryFormat::Ptx;
-    b.bytes = module;
-    b.args = {buffers, 1};
-    b.local = {32, 1, 1};
-  }
-  return out;
-}
-enum Kernel { kFill, kAdd, kFar };
 
 template <class Function>
 Function* fake(const char* name) {
@@ -132,11 +92,5 @@ class CudaFixture : public testing::Test {
   std::unique_ptr<hcq::Device> device;
   std::vector<std::unique_ptr<Program>> programs;
 };
-
-inline Words counting(uint32_t count, uint32_t from) {
-  Words w(count);
-  std::iota(w.begin(), w.end(), from);
-  return w;
-}
 
 }  // namespace tuff::devices::cuda::test

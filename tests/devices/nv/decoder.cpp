@@ -26,6 +26,10 @@ constexpr Field kV03[] = {{"QMD_GROUP_ID", 133, 128},
                           {"CTA_RASTER_WIDTH", 415, 384},
                           {"CTA_RASTER_HEIGHT", 431, 416},
                           {"CTA_RASTER_DEPTH", 463, 448},
+                          {"DEPENDENT_QMD_POINTER", 511, 480},
+                          {"DEPENDENT_QMD_ENABLE", 512, 512},
+                          {"DEPENDENT_QMD_ACTION", 515, 513},
+                          {"DEPENDENT_QMD_PREFETCH", 516, 516},
                           {"SHARED_MEMORY_SIZE", 561, 544},
                           {"MIN_SM_CONFIG_SHARED_MEM_SIZE", 567, 562},
                           {"MAX_SM_CONFIG_SHARED_MEM_SIZE", 574, 569},
@@ -49,7 +53,11 @@ constexpr Field kV03[] = {{"QMD_GROUP_ID", 133, 128},
 constexpr Field kV04[] = {{"QMD_GROUP_ID", 21, 16},
                           {"QMD_TYPE", 25, 23},
                           {"API_VISIBLE_CALL_LIMIT", 568, 568},
+                          {"DEPENDENT_QMD0_ENABLE", 368, 368},
+                          {"DEPENDENT_QMD0_ACTION", 371, 369},
+                          {"DEPENDENT_QMD0_PREFETCH", 372, 372},
                           {"CONSTANT_BUFFER_VALID(0)", 416, 416},
+                          {"DEPENDENT_QMD0_POINTER", 479, 448},
                           {"SASS_VERSION", 543, 536},
                           {"SHADER_LOCAL_MEMORY_HIGH_SIZE", 567, 544},
                           {"SAMPLER_INDEX", 569, 569},
@@ -135,6 +143,10 @@ std::vector<MethodRun> decode_methods(std::span<const uint32_t> dwords) {
   std::vector<MethodRun> out;
   for (size_t at = 0; at < dwords.size();) {
     const uint32_t head = dwords[at++];
+    if (head == 0x60030002) {  // three words of NOP (clc56f.h: 0x8), not increasing
+      at += 3;
+      continue;
+    }
     if (head >> 29 != 1) bad("word {:#x} is no increasing run of methods", head);
     if (head & 0x1000) bad("word {:#x}: reserved bits", head);
     const size_t count = head >> 16 & 0x1fff;

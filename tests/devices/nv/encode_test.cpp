@@ -88,7 +88,7 @@ class Scene {
  private:
   uint64_t groups(const hcq::DispatchCmd& d, size_t axis) const;
   std::string asked_launch(const hcq::DispatchCmd& d) const;
-  std::string done_launch(std::span<const uint32_t> launches, uint64_t qmd) const;
+  std::string done_launch(std::span<const uint32_t> launches, uint64_t qmd, uint64_t* next) const;
 };
 
 void Scene::sample() {
@@ -130,7 +130,7 @@ void Scene::random(SplitMix64& r, int commands) {
       case 2: add(hcq::TimestampCmd{r.below(4u)}); break;
       case 3: add(hcq::BarrierCmd{}); break;
       default:
-        if (copies) {
+        if (copies || r.below(4u) == 0) {
           add(hcq::CopyCmd{span(r.below(1ull << 34), size), span(r.below(1ull << 34), size)});
         } else {
           hcq::DispatchCmd d{&programs[r.below(3u)],
@@ -165,7 +165,9 @@ std::string Scene::asked_launch(const hcq::DispatchCmd& d) const {
 
 std::vector<std::string> Scene::asked() const {
   std::vector<std::string> out;
-  bool idle = true, code = true;
+  // Of a compute channel: an idle host is owed, the instruction cache is void; which engine was used.
+  bool idle = true, code = true, copied = false, launched = false;
+  bool one = false;  // a launch, or a chain of them, is all that is in flight
   const auto address = [](const hcq::Signal* s) {
     return dynamic_cast<const TestSignal*>(s)->address;
   };
@@ -174,11 +176,17 @@ std::vector<std::string> Scene::asked() const {
     if (const auto* w = std::get_if<hcq::WaitCmd>(&c.body)) {
       out.push_back(fmt::format("wait {:#x} {}", address(w->signal), slots[w->value_slot]));
       code = true;
+      one = false;
     } else if (const auto* s = std::get_if<hcq::SignalCmd>(&c.body)) {
       out.push_back(fmt::format("signal {:#x} {}", address(s->signal), slots[s->value_slot]));
+      one = false;
     } else if (const auto* t = std::get_if<hcq::TimestampCmd>(&c.body)) {
       out.push_back(fmt::format("time {:#x}", kTimestamps + t->index * 16));
+      one = false;
     } else if (const auto* copy = std::get_if<hcq::CopyCmd>(&c.body)) {
+      if (!copies && (idle || launched)) out.push_back("idle");
+      idle = launched = one = false;
+      copied = true;
       const uint64_t src = copy->src.address();
       const uint64_t dst = copy->dst.address();
       for (uint64_t part = 0; part < copy->src.size_bytes; part += 1ull << 31) {
@@ -187,9 +195,20 @@ std::vector<std::string> Scene::asked() const {
       }
     } else if (const auto* d = std::get_if<hcq::DispatchCmd>(&c.body)) {
       if (groups(*d, 0) == 0) continue;
-      if (idle) out.push_back("idle");
+      const bool sized = std::ranges::any_of(d->group_slots, [](int32_t s) { return s >= 0; });
+      const auto is_launch = [&](uint32_t k) {
+        return k < list.commands.size() &&
+               std::holds_alternative<hcq::DispatchCmd>(list.commands[k].body);
+      };
+      if (one && idle && !sized && !is_launch(i + 1)) {
+        out.push_back("then " + asked_launch(*d));
+        continue;  // what comes later waits for all of it
+      }
+      one = (idle || copied) && !sized;
+      if (idle || copied) out.push_back("idle");
       if (code) out.push_back("invalidate code");
-      idle = code = false;
+      idle = code = copied = false;
+      launched = true;
       out.push_back(asked_launch(*d));
     } else {
       idle = true;
@@ -200,7 +219,8 @@ std::vector<std::string> Scene::asked() const {
   return out;
 }
 
-std::string Scene::done_launch(std::span<const uint32_t> launches, uint64_t qmd) const {
+std::string Scene::done_launch(std::span<const uint32_t> launches, uint64_t qmd,
+                               uint64_t* next) const {
   const bool v03 = generation.qmd_major == 3;
   const auto at = [&](uint64_t address) { return launches.subspan((address - kLaunch) / 4); };
   const auto block = at(qmd).first(v03 ? 64 : 96);
@@ -214,6 +234,11 @@ std::string Scene::done_launch(std::span<const uint32_t> launches, uint64_t qmd)
         "API_VISIBLE_CALL_LIMIT", "SAMPLER_INDEX", "CONSTANT_BUFFER_VALID(0)"}) {
     EXPECT_EQ(f(one), 1u) << one;
   }
+  const std::string dependent = v03 ? "DEPENDENT_QMD_" : "DEPENDENT_QMD0_";
+  const bool chained = f(dependent + "ENABLE") != 0;
+  *next = f(dependent + "POINTER") << 8;
+  for (const char* one : {"ACTION", "PREFETCH"}) EXPECT_EQ(f(dependent + one), chained ? 1u : 0u);
+  EXPECT_EQ(*next != 0, chained);
   EXPECT_EQ(f("QMD_MAJOR_VERSION"), v03 ? 3u : 4u);
   EXPECT_EQ(f("QMD_GROUP_ID"), 0x3fu);
   EXPECT_EQ(f("MIN_SM_CONFIG_SHARED_MEM_SIZE"), f("TARGET_SM_CONFIG_SHARED_MEM_SIZE"));
@@ -225,12 +250,25 @@ std::string Scene::done_launch(std::span<const uint32_t> launches, uint64_t qmd)
   const uint64_t bank_bytes = f("CONSTANT_BUFFER_SIZE_SHIFTED4(0)") * 16;
   const auto words = at(bank).first(bank_bytes / 4);
   const size_t parameter = (v03 ? 0x160 : 0x210) / 4;  // even
+  const std::string grid = v03 ? "CTA_RASTER_" : "GRID_";
+  // As direct-submission.md measured: c[0x0] ntid, c[0xc] nctaid, c[0x18] the shared window (of
+  // sm_86 alone), c[0x20] the local one, c[0x28] the stack pointer.
+  const std::vector<uint64_t> prefix{f("CTA_THREAD_DIMENSION0"),
+                                     f("CTA_THREAD_DIMENSION1"),
+                                     f("CTA_THREAD_DIMENSION2"),
+                                     f(grid + "WIDTH"),
+                                     f(grid + "HEIGHT"),
+                                     f(grid + "DEPTH"),
+                                     0,
+                                     v03 ? 0x7294u : 0u,
+                                     0,
+                                     0x7293,
+                                     0xfffdc0};
   for (size_t i = 0; i < words.size(); ++i) {
     if (i / 2 != parameter / 2) {
-      EXPECT_EQ(words[i], 0u);
+      EXPECT_EQ(words[i], i < prefix.size() ? prefix[i] : 0u) << i;
     }
   }
-  const std::string grid = v03 ? "CTA_RASTER_" : "GRID_";
   return fmt::format(
       "launch {:#x} grid {}x{}x{} block {}x{}x{} registers {} barriers {} shared {} {} {} local {} "
       "sass {:#x} bank {} args {:#x}",
@@ -267,7 +305,9 @@ std::vector<std::string> Scene::done(const Encoded& encoded) const {
     } else if (m.first == 0x2b4) {
       qmd = uint64_t(d[0]) << 8;
     } else if (m.first == 0x2c0) {
-      out.push_back(d[0] == 9 ? done_launch(launches, qmd) : "BAD");
+      std::string then;
+      for (uint64_t next = qmd; next != 0; then = "then ")
+        out.push_back(d[0] == 9 ? then + done_launch(launches, next, &next) : "BAD");
     } else if (m.first == 0x400) {
       source = pair(1, 0), destination = pair(3, 2);
     } else if (m.first == 0x418) {
@@ -284,8 +324,8 @@ std::vector<std::string> Scene::done(const Encoded& encoded) const {
 
 std::string golden_text(const Generation& g) {
   std::string text = "== setup\n";
-  const ComputeSetup setup{0x729400000000, 0x729300000000, 0x16'0000'0000, 0x20000};
-  for (const PacketStream& s : {setup_compute(g, setup), setup_copy(g)}) {
+  for (const PacketStream& s :
+       {setup_compute(g), setup_local_memory(0x16'0000'0000, 0x20000), setup_copy(g)}) {
     for (const MethodRun& m : decode_methods(s.dwords)) text += m.text() + "\n";
   }
   for (bool copies : {false, true}) {
@@ -334,6 +374,56 @@ TEST(NvEncode, DecodedBackAsAsked) {
   }
 }
 
+// A launch whose size comes from a slot does nothing where that is 0, and the next time again what
+// it did.
+TEST(NvEncode, ALaunchOfNoGroupsDoesNothing) {
+  Scene scene(ampere(), false);
+  scene.list.slot_count = 1;
+  hcq::DispatchCmd d{&scene.programs[0], scene.span(0, 64), {1, 1, 1}, {}};
+  d.group_slots[1] = 0;
+  scene.add(d);
+  const Encoded encoded = scene.encode();
+  const auto launches = [&](uint64_t groups) {
+    std::vector<uint32_t> out = encoded.methods.dwords;
+    std::vector<uint64_t> values{groups, 1, kLaunch};
+    encoded.patch_methods(values, out.data());
+    size_t count = 0;
+    for (const MethodRun& m : decode_methods(out)) count += m.first == 0x2c0;
+    return count;
+  };
+  for (const uint64_t groups : {1, 0, 0, 5}) EXPECT_EQ(launches(groups), groups ? 1u : 0u);
+}
+
+TEST(NvEncode, TimestampsWant16Bytes) {
+  Scene scene(hopper(), false);
+  scene.list.timestamp_count = 1;
+  scene.add(hcq::TimestampCmd{0});
+  const EncodeInput in{scene.generation, scene.binding, scene.list, &scene.signals[0],
+                       kTimestamps + 8};
+  EXPECT_THROW(encode_compute(in), InvalidArgument);
+}
+
+// Banks beside bank 0, each by fields of its own (clc7c0qmd.h: 640+i, 1024+64i; clcbc0qmd.h: 416+4i,
+// 1536+64i with addresses >> 6).
+TEST(NvEncode, FurtherConstantBanks) {
+  for (const Generation* g : {&ampere(), &hopper()}) {
+    Scene scene(*g, false);
+    scene.programs[0].kernel.banks = {{2, 100, 0x12'3456'7800}};
+    scene.add(hcq::DispatchCmd{&scene.programs[0], scene.span(0, 64), {1, 1, 1}, {}});
+    const std::vector<uint32_t> qmd = scene.write(scene.encode().launches);
+    const auto bits = [&](uint32_t low, uint32_t width) {
+      return qmd[low / 32] >> low % 32 & uint32_t((1ull << width) - 1);
+    };
+    const bool v03 = g->qmd_major == 3;
+    const uint64_t address = 0x12'3456'7800ull >> (v03 ? 0 : 6);
+    const uint32_t low = v03 ? 1024 + 128 : 1536 + 128;
+    EXPECT_EQ(bits(v03 ? 642 : 424, 1), 1u);
+    EXPECT_EQ(bits(low, 32), uint32_t(address));
+    EXPECT_EQ(bits(low + 32, v03 ? 17 : 19), uint32_t(address >> 32));
+    EXPECT_EQ(bits(low + 32 + 19, 13), 112u / 16);
+  }
+}
+
 // Every bit of a QMD belongs to a field that is read, or is refused.
 TEST(NvDecoder, SeesEveryBitOfAQmd) {
   for (const Generation* g : {&ampere(), &hopper()}) {
@@ -374,7 +464,6 @@ TEST(NvEncode, RefusesWhatChannelsCannotDo) {
     EXPECT_THROW(scene.encode(), Unsupported);
   };
   Scene memory(hopper(), false);
-  refuses(false, hcq::CopyCmd{memory.span(0, 64), memory.span(64, 64)});
   refuses(false, hcq::DispatchCmd{nullptr, {}, {1, 1, 1}, memory.span(0, 12)});
   refuses(true, hcq::DispatchCmd{});
   for (bool copies : {false, true}) refuses(copies, hcq::HostCallCmd{});

@@ -47,11 +47,8 @@ void fail_call(const std::string& call, int error) {
   }
 }
 
-File::File(os::Kernel& kernel, const std::string& path)
-    : kernel_(&kernel), fd_(checked(kernel.open(path, O_RDWR | O_CLOEXEC), "open({})", path)) {}
-
-File::~File() {
-  if (fd_ >= 0) kernel_->close(fd_);
+KernelFile open_file(os::Kernel& kernel, const std::string& path) {
+  return {kernel, checked(kernel.open(path, O_RDWR | O_CLOEXEC), "open({})", path)};
 }
 
 // A page behind it stays reserved: an access past the end is a fault and no write to whatever the

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/os_kernel.h"
 #include "base/os_kfd.h"
+#include "devices/kernel_file.h"
 
 namespace tuff::devices::amd {
 
@@ -33,20 +34,8 @@ int undo(os::Kernel& kernel, int fd, unsigned long request, T& argument) noexcep
   return result < 0 ? kernel.ioctl(fd, request, &argument) : result;
 }
 
-// An open file of an os::Kernel.
-class File {
- public:
-  File() = default;
-  File(os::Kernel& kernel, const std::string& path);  // to read and write; throws
-  ~File();
-  File(File&& o) noexcept : kernel_(o.kernel_), fd_(std::exchange(o.fd_, -1)) {}
-  File& operator=(File&&) = delete;
-  int fd() const { return fd_; }
-
- private:
-  os::Kernel* kernel_ = nullptr;
-  int fd_ = -1;
-};
+// To read and write; throws.
+KernelFile open_file(os::Kernel& kernel, const std::string& path);
 
 // Address space of the process: reserved without access, mapped in place, given back as a whole.
 class AddressRange {

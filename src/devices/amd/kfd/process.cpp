@@ -34,7 +34,7 @@ std::string too_old(const uapi::GetVersion& v) {
 
 std::string why_no_kfd(os::Kernel& kernel) {
   try {
-    const File kfd(kernel, kDevice);
+    const KernelFile kfd = open_file(kernel, kDevice);
     uapi::GetVersion v{};
     checked(kernel.ioctl(kfd.fd(), uapi::kGetVersion, &v), "GET_VERSION");
     return supported(v) ? "" : too_old(v);
@@ -44,7 +44,7 @@ std::string why_no_kfd(os::Kernel& kernel) {
 }
 
 Process::Process(std::shared_ptr<os::Kernel> kernel)
-    : kernel_(std::move(kernel)), kfd_(*kernel_, kDevice) {
+    : kernel_(std::move(kernel)), kfd_(open_file(*kernel_, kDevice)) {
   checked(kernel_->ioctl(fd(), uapi::kGetVersion, &version_), "GET_VERSION");
   if (!supported(version_)) throw Unsupported(too_old(version_));
 }
@@ -61,7 +61,7 @@ Gpu& Process::attach(const GpuNode& node) {
   std::lock_guard lock(mutex_);
   auto it = gpus_.find(node.gpu_id);
   if (it == gpus_.end()) {
-    Gpu gpu{node, File(*kernel_, fmt::format("/dev/dri/renderD{}", node.render_minor)), nullptr};
+    Gpu gpu{node, open_file(*kernel_, fmt::format("/dev/dri/renderD{}", node.render_minor)), nullptr};
     uapi::AcquireVm vm{uint32_t(gpu.render.fd()), node.gpu_id};
     checked(kernel_->ioctl(fd(), uapi::kAcquireVm, &vm), "ACQUIRE_VM({}, gpu {})", node.arch(),
             node.gpu_id);

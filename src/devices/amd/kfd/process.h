@@ -22,7 +22,7 @@ namespace tuff::devices::amd {
 // A GPU whose address space is this process's.
 struct Gpu {
   GpuNode node;
-  File render;
+  KernelFile render;
   std::unique_ptr<AddressRange> doorbells;  // with the first queue
   bool ready = false;                       // has what the process shares
 };
@@ -63,7 +63,7 @@ class Process {
   void enable_runtime();
 
   std::shared_ptr<os::Kernel> kernel_;
-  File kfd_;
+  KernelFile kfd_;
   uapi::GetVersion version_{};
   LoadedCode loaded_code_;
   QueueTable queues_;

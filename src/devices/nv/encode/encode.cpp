@@ -1,6 +1,8 @@
 #include "devices/nv/encode/encode.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 
 #include "base/arith.h"
 #include "base/check.h"
@@ -11,13 +13,10 @@
 namespace tuff::devices::nv {
 namespace {
 
-constexpr Generation kAmpere{"ampere", 0xc7c0, 0xc7b5, 3,
-                             64,       0x86,   0,      {0, 8, 16, 32, 64, 100, 0, 0, 0, 0}};
-constexpr Generation kHopper{"hopper", 0xcbc0, 0xc8b5, 4,
-                             96,       0x90,   6,      {0, 8, 16, 32, 64, 100, 132, 164, 196, 228}};
-
 constexpr uint32_t kLaunchAlignment = 256;
 constexpr uint64_t kTimestampBytes = 16;
+// Below the end of a thread's 16 MiB of the local window, by what the driver's own kernels keep.
+constexpr uint32_t kInitialStack = 0xfffdc0;
 
 // Walks a list; what both kinds of channel have in common.
 class ChannelEncoder {
@@ -36,14 +35,19 @@ class ChannelEncoder {
     for (const Operand& o : data) w_.lo(o);
   }
   void semaphore(uint64_t address, const Operand& payload, uint32_t execute) {
-    if (address % 8 || address >> kAddressBits)
+    const uint64_t alignment = execute & kSemTimestamp ? kTimestampBytes : 8;
+    if (address % alignment || address >> kAddressBits)
       fail<InvalidArgument>("{}: a semaphore at {:#x}", in_.generation.name, address);
     put(kHostSubchannel, method::SEM_ADDR_LO,
         {address, address >> 32, payload, payload.upper_half(), execute});
   }
   template <class Encoder>
   Encoded run(Encoder encode) {
-    for (const hcq::Command& c : in_.list.commands) std::visit(encode, c.body);
+    const std::span<const hcq::Command> commands = in_.list.commands;
+    for (size_t i = 0; i < commands.size(); ++i) {
+      next_ = i + 1 < commands.size() ? &commands[i + 1] : nullptr;
+      std::visit(encode, commands[i].body);
+    }
     release(*in_.timeline, Operand::of_slot(out_.timeline_slot));
     put(kHostSubchannel, method::NON_STALL_INTERRUPT, {0});
     return std::move(out_);
@@ -71,11 +75,32 @@ class ChannelEncoder {
     semaphore(in_.timestamps + c.index * kTimestampBytes, 0,
               kSemRelease | kSemReleaseWfi | kSemPayload64 | kSemTimestamp);
   }
+  void copy(const hcq::CopyCmd& c) {
+    if (c.dst.size_bytes != c.src.size_bytes) {
+      fail<InvalidArgument>("copy of {} bytes into {} bytes", c.src.size_bytes, c.dst.size_bytes);
+    }
+    uint64_t src = c.src.address(), dst = c.dst.address();
+    for (uint64_t at = 0; at < c.src.size_bytes;) {
+      const uint64_t bytes = std::min<uint64_t>(c.src.size_bytes - at, kCopyMaxBytes);
+      put(kCopySubchannel, method::OFFSET_IN_UPPER, {src >> 32, src, dst >> 32, dst});
+      put(kCopySubchannel, method::LINE_LENGTH_IN, {bytes});
+      put(kCopySubchannel, method::LAUNCH_DMA,
+          {kNonPipelined | kFlush | kSourcePitch | kDestinationPitch});
+      at += bytes;
+      src += bytes;
+      dst += bytes;
+    }
+  }
   [[noreturn]] void unsupported(const char* what) const {
     fail<Unsupported>("{}: {} cannot {}", in_.generation.name, kind_, what);
   }
 
+  bool launch_follows() const {
+    return next_ && std::holds_alternative<hcq::DispatchCmd>(next_->body);
+  }
+
   const EncodeInput& in_;
+  const hcq::Command* next_ = nullptr;  // behind the one that is encoded
   Encoded out_;
   PacketWriter w_;
 
@@ -95,11 +120,22 @@ class ComputeEncoder : ChannelEncoder {
   void encode(const hcq::WaitCmd& c) {
     wait(c);
     code_stale_ = true;
+    tail_.reset();
   }
-  void encode(const hcq::SignalCmd& c) { release(*c.signal, slot(c.value_slot)); }
-  void encode(const hcq::TimestampCmd& c) { timestamp(c); }
+  void encode(const hcq::SignalCmd& c) {
+    release(*c.signal, slot(c.value_slot));
+    tail_.reset();
+  }
+  void encode(const hcq::TimestampCmd& c) {
+    timestamp(c);
+    tail_.reset();
+  }
   void encode(const hcq::BarrierCmd&) { idle_owed_ = true; }
-  void encode(const hcq::CopyCmd&) { unsupported("copy; a copy channel does"); }
+  void encode(const hcq::CopyCmd& c) {
+    tail_.reset();
+    begin_work(Engine::Copy);
+    copy(c);
+  }
   void encode(const hcq::HostCallCmd&) { unsupported("call the host"); }
 
   void encode(const hcq::DispatchCmd& c) {
@@ -107,15 +143,38 @@ class ComputeEncoder : ChannelEncoder {
     const std::array<Operand, 3> grid{groups_of(c, 0), groups_of(c, 1), groups_of(c, 2)};
     if (std::find(grid.begin(), grid.end(), Operand(0)) != grid.end()) return;
     TUFF_CHECK(c.program != nullptr, "dispatch without a program");
-    if (idle_owed_) put(kHostSubchannel, method::WFI, {kWfiAll});
+    const bool sized = std::ranges::any_of(grid, [](const Operand& o) { return o.patched(); });
+    if (tail_ && idle_owed_ && !sized && !launch_follows()) {
+      const uint32_t at = add_launch(c, grid);
+      chain(in_.generation, out_.launches, *tail_ / 4, Operand::of_slot(out_.launch_address, at));
+      tail_ = at;
+      return;  // the host has not waited: what comes later and is not chained owes it that
+    }
+    const bool alone = begin_work(Engine::Compute);
     if (code_stale_) {
       put(kComputeSubchannel, method::INVALIDATE_SHADER_CACHES_NO_WFI, {kInvalidateInstructions});
     }
-    idle_owed_ = code_stale_ = false;
-    Operand qmd = Operand::of_slot(out_.launch_address, add_launch(c, grid));
+    code_stale_ = false;
+    const uint32_t at = add_launch(c, grid);
+    tail_ = alone && !sized ? std::optional(at) : std::nullopt;
+    Operand qmd = Operand::of_slot(out_.launch_address, at);
     qmd.shift = 8;
+    for (const Operand& o : grid)
+      if (o.patched()) out_.sized.push_back({w_.size(), uint32_t(o.slot)});
     put(kComputeSubchannel, method::SEND_PCAS_A, {qmd});
     put(kComputeSubchannel, method::SEND_SIGNALING_PCAS2_B, {kPcasPrefetchSchedule});
+  }
+
+  // A host's WFI waits for the engine that the channel used last, so that no work is left on one when
+  // the other is used.
+  enum class Engine : uint8_t { None, Compute, Copy };
+  // True: nothing is in flight then.
+  bool begin_work(Engine engine) {
+    const bool idles = idle_owed_ || (last_ != Engine::None && last_ != engine);
+    if (idles) put(kHostSubchannel, method::WFI, {kWfiAll});
+    idle_owed_ = false;
+    last_ = engine;
+    return idles;
   }
 
   // The QMD, then its constant bank; gives the QMD's offset in bytes.
@@ -126,16 +185,47 @@ class ComputeEncoder : ChannelEncoder {
     const uint32_t bank = align_up(at + in_.generation.qmd_dwords * 4, kLaunchAlignment);
     launches_.unit();
     qmd.write(launches_, grid, Operand::of_slot(out_.launch_address, bank));
+    pad_to(bank);
+    add_bank(kernel, grid);
     pad_to(bank + kernel.parameter_offset);
     launches_.address(c.args ? c.args.address() : 0);
     pad_to(align_up(bank + qmd.bank_bytes(), kLaunchAlignment));
     return at;
+  }
+  // What the driver owes a kernel before its parameter.
+  void add_bank(const KernelCode& kernel, const std::array<Operand, 3>& grid) {
+    const BankLayout& at = in_.generation.bank;
+    std::map<uint32_t, Operand> words;
+    const auto put_word = [&](uint32_t offset, const Operand& o) { words.emplace(offset, o); };
+    const auto put_address = [&](uint16_t offset, uint64_t address) {
+      if (offset == kNowhere) return;
+      put_word(offset, address & 0xffffffffu);
+      put_word(offset + 4u, address >> 32);
+    };
+    for (uint32_t axis = 0; axis < 3; ++axis) {
+      put_word(at.block + 4 * axis, kernel.local[axis]);
+      put_word(at.grid + 4 * axis, grid[axis]);
+    }
+    put_address(at.shared_window, kSharedWindow);
+    put_address(at.local_window, kLocalWindow);
+    put_word(at.stack, kInitialStack);
+    const uint32_t bank = launches_.size() * 4;
+    for (const auto& [offset, word] : words) {
+      TUFF_CHECK(offset + 4 <= kernel.parameter_offset, "a parameter at {} of bank 0",
+                 kernel.parameter_offset);
+      pad_to(bank + offset);
+      launches_.lo(word);
+    }
   }
   void pad_to(uint32_t bytes) {
     while (launches_.size() * 4 < bytes) launches_.dword(0);
   }
 
   PacketWriter launches_;
+  // The one launch that is in flight, or the end of the one chain of launches, if so: what a barrier
+  // orders behind it is launched by it, and the host need not wait.
+  std::optional<uint32_t> tail_;
+  Engine last_ = Engine::None;  // that has been used since the list began
   bool idle_owed_ = true;   // earlier work of this channel has to have ended
   bool code_stale_ = true;  // kernels may have been loaded since
 };
@@ -154,22 +244,7 @@ class CopyEncoder : ChannelEncoder {
   void encode(const hcq::BarrierCmd&) {}  // copies that are not pipelined wait for each other
   void encode(const hcq::DispatchCmd&) { unsupported("run kernels"); }
   void encode(const hcq::HostCallCmd&) { unsupported("call the host"); }
-  void encode(const hcq::CopyCmd& c) {
-    if (c.dst.size_bytes != c.src.size_bytes) {
-      fail<InvalidArgument>("copy of {} bytes into {} bytes", c.src.size_bytes, c.dst.size_bytes);
-    }
-    uint64_t src = c.src.address(), dst = c.dst.address();
-    for (uint64_t at = 0; at < c.src.size_bytes;) {
-      const uint64_t bytes = std::min<uint64_t>(c.src.size_bytes - at, kCopyMaxBytes);
-      put(kCopySubchannel, method::OFFSET_IN_UPPER, {src >> 32, src, dst >> 32, dst});
-      put(kCopySubchannel, method::LINE_LENGTH_IN, {bytes});
-      put(kCopySubchannel, method::LAUNCH_DMA,
-          {kNonPipelined | kFlush | kSourcePitch | kDestinationPitch});
-      at += bytes;
-      src += bytes;
-      dst += bytes;
-    }
-  }
+  void encode(const hcq::CopyCmd& c) { copy(c); }
 };
 
 void put(PacketWriter& w, uint32_t subchannel, uint32_t method,
@@ -181,25 +256,44 @@ void put(PacketWriter& w, uint32_t subchannel, uint32_t method,
 
 }  // namespace
 
-const Generation& ampere() { return kAmpere; }
-const Generation& hopper() { return kHopper; }
-
 Encoded encode_compute(const EncodeInput& input) { return ComputeEncoder(input).run(); }
 Encoded encode_copy(const EncodeInput& input) { return CopyEncoder(input).run(); }
 
-PacketStream setup_compute(const Generation& g, const ComputeSetup& s) {
+void Encoded::patch_methods(std::span<const uint64_t> values, uint32_t* out) const {
+  methods.patch(values, out);
+  for (const SizedLaunch& s : sized) out[s.dword] = methods.dwords[s.dword];
+  for (const SizedLaunch& s : sized) {
+    if (values[s.slot] == 0) out[s.dword] = nothing(kLaunchDwords - 1);
+  }
+}
+
+PacketStream setup_compute(const Generation& g) {
   PacketStream out;
   PacketWriter w(out);
   put(w, kComputeSubchannel, method::SET_OBJECT, {g.compute_class});
+  put(w, kCopySubchannel, method::SET_OBJECT, {g.copy_class});
   put(w, kComputeSubchannel, method::SET_SHADER_SHARED_MEMORY_WINDOW_A,
-      {s.shared_window >> 32, s.shared_window});
+      {kSharedWindow >> 32, kSharedWindow});
   put(w, kComputeSubchannel, method::SET_SHADER_LOCAL_MEMORY_WINDOW_A,
-      {s.local_window >> 32, s.local_window});
-  put(w, kComputeSubchannel, method::SET_SHADER_LOCAL_MEMORY_A,
-      {s.local_memory >> 32, s.local_memory});
-  put(w, kComputeSubchannel, method::SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_A,
-      {s.local_bytes_per_tpc >> 32, s.local_bytes_per_tpc, 0xff});
+      {kLocalWindow >> 32, kLocalWindow});
   return out;
+}
+
+PacketStream setup_local_memory(uint64_t address, uint64_t bytes_per_tpc) {
+  constexpr uint64_t kAllSms = 0xff;
+  PacketStream out;
+  PacketWriter w(out);
+  put(w, kHostSubchannel, method::WFI, {kWfiAll});
+  put(w, kComputeSubchannel, method::SET_SHADER_LOCAL_MEMORY_A, {address >> 32, address});
+  put(w, kComputeSubchannel, method::SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_A,
+      {bytes_per_tpc >> 32, bytes_per_tpc, kAllSms});
+  return out;
+}
+
+void append_release(PacketStream& methods, uint64_t address, uint64_t value) {
+  PacketWriter w(methods);
+  put(w, kHostSubchannel, method::SEM_ADDR_LO,
+      {address, address >> 32, value, value >> 32, kSemRelease | kSemReleaseWfi | kSemPayload64});
 }
 
 PacketStream setup_copy(const Generation& g) {

@@ -12,6 +12,7 @@ inline constexpr uint32_t kHostSubchannel = 0, kComputeSubchannel = 1, kCopySubc
 namespace method {
 inline constexpr uint32_t SET_OBJECT = 0x0;
 // Host
+inline constexpr uint32_t NOP = 0x8;
 inline constexpr uint32_t NON_STALL_INTERRUPT = 0x20, SEM_ADDR_LO = 0x5c, WFI = 0x78;
 // Compute
 inline constexpr uint32_t SET_SHADER_SHARED_MEMORY_WINDOW_A = 0x2a0, SEND_PCAS_A = 0x2b4,
@@ -28,6 +29,9 @@ inline constexpr uint32_t LAUNCH_DMA = 0x300, OFFSET_IN_UPPER = 0x400, LINE_LENG
 constexpr uint32_t increasing(uint32_t subchannel, uint32_t method, uint32_t count) {
   return 1u << 29 | count << 16 | subchannel << 13 | method >> 2;
 }
+
+// One word and `count` words behind it that do nothing.
+constexpr uint32_t nothing(uint32_t count) { return 3u << 29 | count << 16 | method::NOP >> 2; }
 
 // SEM_EXECUTE
 inline constexpr uint32_t kSemRelease = 1, kSemAcquireCircularGeq = 3, kSemSwitchTsg = 1u << 12,

@@ -17,17 +17,36 @@ constexpr uint32_t config_code(uint32_t kib) { return kib / 4 + 1; }
 
 }  // namespace
 
-Qmd::Place Qmd::place(QmdField field) const {
-  static constexpr Place kPlaces[][2] = {
+QmdPlace place_of(const Generation& generation, QmdField field) {
+  static constexpr QmdPlace kPlaces[][2] = {
 #define NV_QMD_FIELD(name, low3, width3, low4, width4) {{low3, width3}, {low4, width4}},
 #include "devices/nv/encode/qmd_fields.def"
   };
-  return kPlaces[size_t(field)][gen_.qmd_major - 3];
+  return kPlaces[size_t(field)][generation.qmd_major - 3];
+}
+
+void chain(const Generation& g, PacketStream& launches, uint32_t first, const Operand& next) {
+  constexpr uint32_t kScheduleAction = 1;
+  const auto set = [&](QmdField field, uint32_t value) {
+    const uint32_t low = place_of(g, field).low;
+    launches.dwords[first + low / 32] |= value << low % 32;
+  };
+  set(QmdField::DEPENDENT_QMD0_ENABLE, 1);
+  set(QmdField::DEPENDENT_QMD0_ACTION, kScheduleAction);
+  set(QmdField::DEPENDENT_QMD0_PREFETCH, 1);
+  Patch p;
+  p.dword = first + place_of(g, QmdField::DEPENDENT_QMD0_POINTER).low / 32;
+  p.slot = uint32_t(next.slot);
+  p.base = next.fixed;
+  p.shift = 8;
+  const auto behind = std::ranges::upper_bound(launches.patches, p.dword, {}, &Patch::dword);
+  launches.patches.insert(behind, p);
 }
 
 // A field lies within one dword, whatever the version.
-void Qmd::set(QmdField field, uint64_t value) {
-  const Place p = place(field);
+void Qmd::set_at(QmdField field, uint32_t bits_behind, uint64_t value) {
+  QmdPlace p = place_of(gen_, field);
+  p.low = uint16_t(p.low + bits_behind);
   if (p.width < 64 && value >> p.width) {
     fail<InvalidArgument>("{}: {} in {} bits of QMD field {}", gen_.name, value, p.width,
                           size_t(field));
@@ -77,6 +96,21 @@ Qmd::Qmd(const Generation& generation, const KernelCode& k)
   set(F::SASS_VERSION, gen_.sass_version);
   set(F::CONSTANT_BUFFER_VALID_0, 1);
   set(F::CONSTANT_BUFFER_SIZE_SHIFTED4_0, bank_bytes_ / 16);
+  for (const KernelCode::Bank& b : k.banks) set_bank(b);
+}
+
+// The fields of a bank lie 64 bits behind those of the one before it, its bit of validity one bit,
+// or in V04 four.
+void Qmd::set_bank(const KernelCode::Bank& bank) {
+  using F = QmdField;
+  const uint32_t n = bank.number;
+  const uint64_t address = bank.address >> gen_.bank_shift;
+  TUFF_CHECK(n > 0 && n < 8 && bank.address % 256 == 0, "constant bank {} at {:#x}", n,
+             bank.address);
+  set_at(F::CONSTANT_BUFFER_VALID_0, (gen_.qmd_major == 3 ? 1 : 4) * n, 1);
+  set_at(F::CONSTANT_BUFFER_ADDR_LOWER_0, 64 * n, address & 0xffffffffu);
+  set_at(F::CONSTANT_BUFFER_ADDR_UPPER_0, 64 * n, address >> 32);
+  set_at(F::CONSTANT_BUFFER_SIZE_SHIFTED4_0, 64 * n, align_up(bank.bytes, 16) / 16);
 }
 
 void Qmd::write(PacketWriter& w, const std::array<Operand, 3>& grid, const Operand& bank) {
@@ -84,17 +118,17 @@ void Qmd::write(PacketWriter& w, const std::array<Operand, 3>& grid, const Opera
   for (size_t axis = 0; axis < 3; ++axis) {
     if (!grid[axis].patched()) set(kGrid[axis], grid[axis].fixed);
   }
-  const uint32_t lower = place(QmdField::CONSTANT_BUFFER_ADDR_LOWER_0).low / 32;
-  const Place upper = place(QmdField::CONSTANT_BUFFER_ADDR_UPPER_0);
+  const uint32_t lower = place_of(gen_, QmdField::CONSTANT_BUFFER_ADDR_LOWER_0).low / 32;
+  const QmdPlace upper = place_of(gen_, QmdField::CONSTANT_BUFFER_ADDR_UPPER_0);
   Operand low = bank, high = bank;
   low.shift = gen_.bank_shift;
   high.shift = uint8_t(gen_.bank_shift + 32);
   for (uint32_t i = 0; i < dwords_.size(); ++i) {
     const auto axis = std::find_if(std::begin(kGrid), std::end(kGrid),
-                                   [&](QmdField f) { return place(f).low == i * 32; });
+                                   [&](QmdField f) { return place_of(gen_, f).low == i * 32; });
     const auto at = size_t(axis - std::begin(kGrid));
     if (at < 3 && grid[at].patched()) {
-      w.masked(grid[at], uint32_t((1ull << place(kGrid[at]).width) - 1), dwords_[i]);
+      w.masked(grid[at], uint32_t((1ull << place_of(gen_, kGrid[at]).width) - 1), dwords_[i]);
     } else if (i == lower) {
       w.lo(low);
     } else if (i == upper.low / 32) {

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "base/os.h"
-#include "emu/amd/kfd/pages.h"
+#include "emu/kernel/pages.h"
 #include "emu/amd/kfd/topology.h"
 
 namespace tuff::emu::amd {
@@ -25,20 +25,6 @@ constexpr uint32_t kCauseHang = 0, kCauseEcc = 1;  // KFD_HW_EXCEPTION_
 constexpr uint32_t kErrorEcc = 1;                  // KFD_MEM_ERR_SRAM_ECC
 
 }  // namespace
-
-void Reports::add(const Finding& finding) {
-  {
-    std::lock_guard lock(mutex_);
-    if (finding.kind != FindingKind::BadCall && !told_.insert(to_text(finding)).second) return;
-    ++count_;
-  }
-  if (sink_) sink_(finding);
-}
-
-uint64_t Reports::count() const {
-  std::lock_guard lock(mutex_);
-  return count_;
-}
 
 Engines::Engines(const MockOptions& options, std::span<const std::unique_ptr<AddressSpace>> spaces,
                  Events& events, LoadedCode& code, Reports& reports)

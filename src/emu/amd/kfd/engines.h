@@ -27,21 +27,6 @@
 
 namespace tuff::emu::amd {
 
-// Counts what the machine finds and hands it on; what repeats itself is told once, but for refused
-// calls, of which each is one.
-class Reports {
- public:
-  explicit Reports(std::function<void(const Finding&)> sink) : sink_(std::move(sink)) {}
-  void add(const Finding& finding);
-  uint64_t count() const;
-
- private:
-  mutable std::mutex mutex_;
-  std::function<void(const Finding&)> sink_;
-  std::set<std::string> told_;
-  uint64_t count_ = 0;
-};
-
 class Engines final : private GpuEvents {
  public:
   Engines(const MockOptions& options, std::span<const std::unique_ptr<AddressSpace>> spaces,

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "emu/amd/kfd/refusal.h"
+#include "emu/kernel/refusal.h"
 
 namespace tuff::emu::amd {
 namespace {

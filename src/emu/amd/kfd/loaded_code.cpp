@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "base/elf_file.h"
-#include "emu/amd/kfd/pages.h"
+#include "emu/kernel/pages.h"
 
 namespace tuff::emu::amd {
 namespace {

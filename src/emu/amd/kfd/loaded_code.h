@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "emu/amd/kfd/user_memory.h"
+#include "emu/kernel/user_memory.h"
 
 namespace tuff::emu::amd {
 

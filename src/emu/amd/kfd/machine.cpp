@@ -12,7 +12,7 @@
 
 #include "base/check.h"
 #include "emu/amd/kfd/process.h"
-#include "emu/amd/kfd/refusal.h"
+#include "emu/kernel/refusal.h"
 #include "emu/amd/kfd/topology.h"
 #include "emu/amd/mock.h"
 

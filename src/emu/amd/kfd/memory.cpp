@@ -6,9 +6,9 @@
 #include <cerrno>
 
 #include "base/os.h"
-#include "emu/amd/kfd/refusal.h"
+#include "emu/kernel/refusal.h"
 #include "emu/amd/kfd/topology.h"
-#include "emu/amd/kfd/user_memory.h"
+#include "emu/kernel/user_memory.h"
 
 namespace tuff::emu::amd {
 namespace {

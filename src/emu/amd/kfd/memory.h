@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/os_kfd.h"
-#include "emu/amd/address_space.h"
-#include "emu/amd/kfd/pages.h"
+#include "emu/memory/address_space.h"
+#include "emu/kernel/pages.h"
 #include "emu/amd/mock.h"
 
 namespace tuff::emu::amd {

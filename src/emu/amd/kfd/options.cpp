@@ -1,29 +1,14 @@
 #include <algorithm>
-#include <charconv>
-#include <sstream>
 
 #include "base/check.h"
 #include "emu/amd/mock.h"
+#include "emu/kernel/options.h"
 
 namespace tuff::emu::amd {
 namespace {
 
 constexpr uint32_t kMaxGpus = 8;
 constexpr uint64_t kMaxVramMib = 1u << 20;  // 1 TiB
-
-uint64_t parse_number(const std::string& name, const std::string& text) {
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || text.empty())
-    fail<InvalidArgument>("TUFF_MOCK: {}:{}: a whole number is expected", name, text);
-  return value;
-}
-
-uint64_t in_range(const std::string& name, uint64_t value, uint64_t least, uint64_t most) {
-  if (value < least || value > most)
-    fail<InvalidArgument>("TUFF_MOCK: {}:{}: from {} to {} is possible", name, value, least, most);
-  return value;
-}
 
 struct FaultName {
   const char* name;
@@ -61,13 +46,7 @@ void set(MockOptions& options, const std::string& name, uint64_t value) {
 
 MockOptions parse_options(const std::string& text) {
   MockOptions options;
-  std::istringstream pairs(text);
-  for (std::string pair; std::getline(pairs, pair, ',');) {
-    const size_t colon = pair.find(':');
-    const std::string name = pair.substr(0, colon);
-    set(options, name,
-        parse_number(name, colon == std::string::npos ? "" : pair.substr(colon + 1)));
-  }
+  read_options(text, [&](const std::string& name, uint64_t value) { set(options, name, value); });
   return options;
 }
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "emu/amd/clock.h"
-#include "emu/amd/kfd/refusal.h"
+#include "emu/kernel/refusal.h"
 #include "emu/amd/kfd/topology.h"
 #include "emu/profile/chip.h"
 

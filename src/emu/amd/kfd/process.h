@@ -13,7 +13,7 @@
 #include "emu/amd/kfd/engines.h"
 #include "emu/amd/kfd/memory.h"
 #include "emu/amd/kfd/queues.h"
-#include "emu/amd/kfd/user_memory.h"
+#include "emu/kernel/user_memory.h"
 
 namespace tuff::emu::amd {
 

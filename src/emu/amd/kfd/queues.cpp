@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "emu/amd/kfd/refusal.h"
+#include "emu/kernel/refusal.h"
 #include "emu/amd/kfd/topology.h"
 
 namespace tuff::emu::amd {

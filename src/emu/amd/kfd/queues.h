@@ -14,7 +14,7 @@
 #include "base/os_kfd.h"
 #include "emu/amd/gpu.h"
 #include "emu/amd/kfd/memory.h"
-#include "emu/amd/kfd/pages.h"
+#include "emu/kernel/pages.h"
 
 namespace tuff::emu::amd {
 

@@ -1,0 +1,100 @@
+#include "devices/nv/nv.h"
+
+#include <map>
+
+#include "base/env.h"
+#include "devices/nv/nv_device.h"
+#include "devices/selector.h"
+
+namespace tuff::devices {
+namespace {
+
+using namespace nv;
+
+constexpr const char* kNv = "NV";
+
+// Errors of the driver name the device, as candidates do.
+std::string without_name(const std::string& text) {
+  const std::string prefix = std::string(kNv) + ": ";
+  return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
+}
+
+std::shared_ptr<Client> client_of(NvIface& iface) {
+  std::lock_guard lock(iface.mutex);
+  auto client = iface.client.lock();
+  if (!client) iface.client = client = std::make_shared<Client>(iface.kernel);
+  return client;
+}
+
+Candidate candidate_of(const std::shared_ptr<Client>& client, const nvrm::CardInfo& card,
+                       const std::string& name, bool emulated) {
+  try {
+    const Gpu gpu(client, card);
+    const GpuFacts& f = gpu.facts();
+    // Never the default: emulated ones are slow, and on hardware it has never run.
+    return {name, f.missing.empty(), f.missing, describe(f, *client, name, emulated), 0};
+  } catch (const Error& e) {
+    return {.name = name, .reason = without_name(e.what())};
+  }
+}
+
+std::vector<Candidate> candidates(NvIface& iface, const std::shared_ptr<Client>& client) {
+  std::vector<Candidate> found;
+  for (const nvrm::CardInfo& card : client->cards())
+    found.push_back(candidate_of(client, card, fmt::format("{}:{}", kNv, found.size()),
+                                 iface.emulated));
+  if (found.empty()) return {{.name = kNv, .reason = "no GPU is listed by /dev/nvidiactl"}};
+  return found;
+}
+
+std::vector<uint8_t> no_assembler(const std::string&, uint32_t) {
+  fail<Unsupported>(
+      "NV: no assembler of PTX is known to this iface yet, so that only copies run: the device CUDA "
+      "runs kernels");
+}
+
+std::unique_ptr<NvIface> make_nv_iface(const std::string& name, EmulatedNv emulated) {
+  if (name == "MOCK") return emulated();
+  auto iface = std::make_unique<NvIface>();
+  iface->kernel = std::shared_ptr<os::Kernel>(std::shared_ptr<void>(), &os::system_kernel());
+  iface->assemble = no_assembler;
+  return iface;
+}
+
+}  // namespace
+
+// Leaked on purpose: devices may be closed by static destructors.
+NvIface& nv_iface(EmulatedNv emulated) {
+  struct Ifaces {
+    std::mutex mutex;
+    std::map<std::string, std::unique_ptr<NvIface>> by_setting;
+  };
+  static Ifaces& all = *std::make_unique<Ifaces>().release();
+  std::lock_guard lock(all.mutex);
+  const std::string name = env_text(Env::NV_IFACE);
+  auto& iface = all.by_setting[name == "MOCK" ? "MOCK " + env_text(Env::TUFF_MOCK) : name];
+  if (!iface) iface = make_nv_iface(name, emulated);
+  return *iface;
+}
+
+std::vector<Candidate> nv_probe(NvIface& iface) {
+  try {
+    return candidates(iface, client_of(iface));
+  } catch (const Error& e) {
+    return {{.name = kNv, .reason = without_name(e.what())}};
+  }
+}
+
+std::unique_ptr<hcq::Device> nv_open(NvIface& iface, const std::string& selector) {
+  const std::shared_ptr<Client> client = client_of(iface);
+  const std::vector<nvrm::CardInfo> cards = client->cards();
+  const std::vector<Candidate> all = candidates(iface, client);
+  std::vector<Choice> choices;
+  for (const Candidate& c : all)
+    choices.push_back({c.info.description, c.info.uuid, c.info.description});
+  const size_t i = all[0].name == kNv ? 0 : choose(kNv, choices, selector);
+  if (!all[i].usable) fail<Unsupported>("{}: {}", all[i].name, all[i].reason);
+  return std::make_unique<NvDevice>(iface, client, cards[i], all[i].name);
+}
+
+}  // namespace tuff::devices

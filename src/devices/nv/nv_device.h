@@ -1,0 +1,56 @@
+// NvDevice: one of NVIDIA's GPUs as hcq sees it. Made by nv_open.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "devices/known_blocks.h"
+#include "devices/nv/nv.h"
+#include "devices/nv/queue.h"
+
+namespace tuff::devices::nv {
+
+hcq::DeviceInfo describe(const GpuFacts& facts, const Client& client, const std::string& name,
+                         bool emulated);
+
+class NvDevice final : public hcq::Device {
+ public:
+  NvDevice(NvIface& iface, std::shared_ptr<Client> client, const nvrm::CardInfo& card,
+           const std::string& name);
+  ~NvDevice() override;
+  const hcq::DeviceInfo& info() const override { return info_; }
+  const Target& target() const override { return target_; }
+  hcq::MemoryBlock map_block(size_t size_bytes, hcq::MemoryKind kind) override;
+  void unmap_block(const hcq::MemoryBlock& block) noexcept override;
+  std::vector<std::unique_ptr<hcq::Program>> load(
+      std::span<const render::Binary> binaries) override;
+  hcq::Queue& compute_queue() override { return *compute_; }
+  hcq::Queue* copy_queue() override { return &*copy_; }
+  std::unique_ptr<hcq::Signal> create_signal(uint64_t value) override;
+  void check_status() override;
+
+ protected:
+  void on_lost() noexcept override { group_.stop(); }
+
+ private:
+  [[noreturn]] void lose(const ChannelError& error, std::string findings);
+
+  // Copies of what the iface has: devices may outlive the registry's own.
+  TakeFindings take_findings_;
+  Assemble assemble_;
+  Gpu gpu_;
+  hcq::DeviceInfo info_;
+  Target target_;
+  Space space_;
+  ChannelGroup group_;
+  SemaphorePages semaphores_;
+  KnownBlocks known_;
+  std::mutex blocks_mutex_;
+  std::map<uint64_t, std::unique_ptr<Buffer>> blocks_;  // by address
+  std::optional<NvQueue> compute_, copy_;
+};
+
+}  // namespace tuff::devices::nv

@@ -1,0 +1,121 @@
+// Objects: what the resource manager keeps of its clients: a tree of objects for each, and what
+// stands behind them. Called by machine.cpp, one call at a time; each throws RmRefused where the
+// driver answers with a status. Sources: open-gpu-kernel-modules, src/nvidia/generated/
+// (g_*_nvoc.h: who may be whose parent), src/nvidia/src/libraries/resserv/src/rs_server.c,
+// src/nvidia/src/kernel/rmapi/alloc_free.c, control.c.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/os_nvrm.h"
+#include "emu/nv/mock.h"
+#include "emu/nv/rm/engines.h"
+
+namespace tuff::emu::nv {
+
+namespace nvrm = os::nvrm;
+
+struct RmRefused {
+  nvrm::Status status;
+  std::string why;
+  bool mistake = true;  // of the caller; else something has run out
+};
+template <class... Args>
+[[noreturn]] void refuse_rm(nvrm::Status status, fmt::format_string<Args...> text, Args&&... args) {
+  throw RmRefused{status, fmt::format(text, std::forward<Args>(args)...)};
+}
+
+// An allocation, which its mappings and handles keep.
+struct MemoryObject : Buffer {
+  Pages pages;
+  bool video = false;
+  uint64_t page_bytes = 0;  // of the GPU's page tables
+};
+
+struct SpaceObject {
+  uint32_t gpu = 0;
+  std::shared_ptr<Context> context;
+  bool registered = false;  // with unified memory
+};
+
+struct ChannelObject {
+  uint32_t id = 0;
+  std::shared_ptr<SpaceObject> space;
+  std::shared_ptr<MemoryObject> notifier, userd;
+  std::mutex mutex;  // of what follows: the engines' thread writes it
+  nvrm::MmuFaultInfo fault{};
+  bool registered = false;  // with unified memory
+};
+
+struct Object {
+  nvrm::Handle parent = 0;
+  uint32_t object_class = 0, gpu = 0;
+  uint64_t order = 0;  // of its making
+  std::shared_ptr<MemoryObject> memory;
+  std::shared_ptr<SpaceObject> space;
+  std::shared_ptr<ChannelObject> channel;
+  nvrm::Handle used_space = 0;  // of groups, subcontexts
+};
+
+class Objects {
+ public:
+  Objects(const MockOptions& options, std::shared_ptr<PageFile> file, Engines& engines,
+          Reports& reports);
+  ~Objects();
+
+  // `parameters`: a copy of what the caller gave, of the class's own size.
+  nvrm::Handle alloc(uint64_t file, const nvrm::Alloc& a, std::span<std::byte> parameters);
+  // How many bytes the driver copies for a class.
+  uint32_t parameter_bytes(uint32_t object_class) const;
+  void free(nvrm::Handle client, nvrm::Handle object);
+  void free_clients(uint64_t file);  // it was closed
+  // `parameters` as above; what is embedded in them by address is `entries`.
+  void control(const nvrm::Control& c, std::span<std::byte> parameters,
+               std::vector<nvrm::InfoEntry>& entries);
+  Object& find(nvrm::Handle client, nvrm::Handle object, uint32_t object_class = ~0u);
+  size_t count() const;
+
+  const ChipKind& chip() const { return chip_; }
+  const nvrm::Branch& branch() const { return branch_; }
+  nvrm::Uuid uuid_of(uint32_t gpu) const;
+  bool has_gpu(const nvrm::Uuid& uuid) const;
+
+ private:
+  struct Client {
+    uint64_t file = 0;
+    std::map<nvrm::Handle, Object> objects;
+  };
+  Client& client(nvrm::Handle handle);
+  void check_parent(uint32_t object_class, const Object& parent) const;
+  void make(Client& c, Object& o, const nvrm::Alloc& a, std::span<std::byte> parameters);
+  void make_memory(Object& o, std::span<std::byte> parameters);
+  void make_space(Object& o, std::span<std::byte> parameters);
+  void make_group(Client& c, Object& o, std::span<std::byte> parameters);
+  void make_subcontext(Client& c, Object& o, std::span<std::byte> parameters);
+  void make_channel(Client& c, Object& o, std::span<std::byte> parameters);
+  void make_engine(Client& c, const Object& o);
+  void failed(ChannelObject& channel, const ChannelError& error);
+  void free_tree(Client& c, nvrm::Handle handle);
+  void end(const Object& o);
+  void control_of_gpu(uint32_t command, std::span<std::byte> parameters,
+                      std::vector<nvrm::InfoEntry>& entries, uint32_t gpu) const;
+
+  const MockOptions& options_;
+  const ChipKind& chip_;
+  const nvrm::Branch& branch_;
+  std::shared_ptr<PageFile> file_;
+  Engines& engines_;
+  Reports& reports_;
+  std::map<nvrm::Handle, Client> clients_;
+  std::vector<std::shared_ptr<std::atomic<uint64_t>>> video_used_;  // by GPU
+  nvrm::Handle next_handle_ = 0xc1d00001;
+  uint64_t next_order_ = 1, seed_;
+  uint32_t next_channel_ = 1;
+};
+
+}  // namespace tuff::emu::nv

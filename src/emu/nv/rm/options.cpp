@@ -1,0 +1,47 @@
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/os_nvrm.h"
+#include "emu/kernel/options.h"
+#include "emu/nv/chip.h"
+#include "emu/nv/mock.h"
+
+namespace tuff::emu::nv {
+namespace {
+
+constexpr uint64_t kMostGpus = 8, kMostVramMib = 1u << 20;
+
+void set_option(MockOptions& o, const std::string& name, uint64_t value) {
+  if (name == "gpus") o.gpus = uint32_t(in_range(name, value, 1, kMostGpus));
+  else if (name == "vram") o.vram_bytes = in_range(name, value, 64, kMostVramMib) << 20;
+  else if (name == "seed") o.seed = value;
+  else if (name == "fail") o.fail = value;
+  else if (name == "status") o.status = uint32_t(in_range(name, value, 1, 0xffff));
+  else if (name == "no_status") o.no_status = in_range(name, value, 0, 1) != 0;
+  else if (name == "stop") o.stop = value;
+  else if (name == "sm") {
+    if (!find_chip(value)) fail<InvalidArgument>("TUFF_MOCK: sm:{}: 86 and 90 are emulated", value);
+    o.sm = uint32_t(value);
+  } else if (name == "driver") {
+    const auto known = [&](const os::nvrm::Branch& b) { return b.number == value; };
+    if (std::ranges::none_of(os::nvrm::kBranches, known))
+      fail<InvalidArgument>("TUFF_MOCK: driver:{}: 535, 550, 570 and 580 are emulated", value);
+    o.driver = uint32_t(value);
+  } else {
+    fail<InvalidArgument>(
+        "TUFF_MOCK: '{}' is not known of an NVIDIA machine; known are gpus, vram (MiB), seed, sm, "
+        "driver, fail, status, no_status, stop",
+        name);
+  }
+}
+
+}  // namespace
+
+MockOptions parse_options(const std::string& text) {
+  MockOptions options;
+  read_options(text,
+               [&](const std::string& name, uint64_t value) { set_option(options, name, value); });
+  return options;
+}
+
+}  // namespace tuff::emu::nv
