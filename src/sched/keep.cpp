@@ -165,7 +165,7 @@ class RowKeeper {
     for (Making& m : makings) {
       if (!products_kept(m, from)) return false;
     }
-    if (!is_symbolic(makings[0]) && worth_it(from, makings)) return commit(from, makings);
+    if (worth_it(from, makings)) return commit(from, makings);
     if (take_parts(from, makings)) return true;
     for (const Making& m : makings) {
       for (uint32_t r : m.whole)
@@ -232,6 +232,7 @@ class RowKeeper {
     return out;
   }
 
+  static bool is_symbolic(const Making& m) { return !m.chain.column()->src(0)->is_const(); }
   bool is_of_values(const Making& m) const { return !steps_[m.last[0]].product; }
   std::optional<Making> rows_kept(std::vector<uint32_t> last, const Island& from,
                                   const std::vector<uint32_t>& apart) const {
@@ -334,6 +335,7 @@ class RowKeeper {
     const Target& t = target_of_(calls_[from.last[0]]->device);
     if (again && !memory_is_far(from)) return false;
     if (t.has_local) return worth_sharing(t, from, makings);
+    if (is_symbolic(makings[0])) return false;
     return std::all_of(makings.begin(), makings.end(),
                        [&](const Making& m) { return !picks(m, from) && fits_cache(m, again); });
   }
@@ -420,9 +422,12 @@ class RowKeeper {
     const int64_t columns = chain.columns();
     if (columns < kLeastColumns) return {};
     int64_t width = 1, rows = 1;  // of what is stored, in all
+    size_t across = 0;            // loops
     for (const UOp& r : last.loops) {
       if (!r->src(0)->is_const()) return {};
-      (contains(chain.rows(), r) ? rows : width) *= r->src(0)->max;
+      const bool is_row = contains(chain.rows(), r);
+      across += !is_row;
+      (is_row ? rows : width) *= r->src(0)->max;
     }
     int64_t shared_width = stores_values ? 0 : width * int64_t(m.last.size());  // per column
     for (int64_t length : m.lengths) {
@@ -433,6 +438,7 @@ class RowKeeper {
     if (rows < kRowsPerCore * int64_t(t.cores)) return {};
     const int64_t room = std::max<int64_t>(int64_t(t.shared_bytes) - kCopiesBytes, 0);
     const bool slabs = (stores_values || takes_slabs(m, width)) && one_sweep_fills(m);
+    if (is_symbolic(m) && (!slabs || stores_values || across != 1)) return {};
     const int64_t elements = slabs ? std::min(columns, kSlabColumns) : columns;
     const int64_t together =
         std::min(room / (chain.kept_at_once() * elements * 4), slabs ? kMostRows : rows);
@@ -470,8 +476,6 @@ class RowKeeper {
   }
 
   // ---- rows in parts ----
-  static bool is_symbolic(const Making& m) { return !m.chain.column()->src(0)->is_const(); }
-
   // Where workgroups share rows, and there are too few of them for the cores, parts of each are
   // computed beside each other. Their length need not be known before.
   bool take_parts(const Island& from, const std::vector<Making>& makings) {
