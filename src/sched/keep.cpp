@@ -483,8 +483,9 @@ class RowKeeper {
     const Making& m = makings[0];
     if (!t.has_local || makings.size() > 1 || m.last.size() > 1 || m.whole != from.rows)
       return false;
-    const int64_t rows = extent(m.chain.rows()), length =
-        part_of_row(m.chain.column()->src(0), kLeastPart, std::min(kMostPart, m.chain.columns() / 2));
+    const int64_t rows = extent(m.chain.rows()),
+                  most = std::min(kMostPart, m.chain.columns() / 2),
+                  length = part_of_row(m.chain.column()->src(0), kLeastPart, most);
     if (length == 0 || rows >= kRowsPerCore * int64_t(t.cores)) return false;
     if (std::ranges::any_of(m.lengths, [](int64_t n) { return n < kLeastLength; })) return false;
     const MatrixKernel& last = steps_[m.last[0]];

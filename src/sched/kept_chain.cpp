@@ -31,7 +31,8 @@ bool is_symbolic_vectors(const Node* reduce) {
     return ranges_below(factor, AxisKind::Loop).size() < walked.size();
   });
   walked.push_back(closed_ranges(reduce)[0]);
-  return repeats && std::ranges::any_of(walked, [](const UOp& r) { return !r->src(0)->is_const(); });
+  const auto is_symbolic = [](const UOp& r) { return !r->src(0)->is_const(); };
+  return repeats && std::ranges::any_of(walked, is_symbolic);
 }
 
 std::vector<UOp> loops_of(const UOp& end) {

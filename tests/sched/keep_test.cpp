@@ -172,9 +172,9 @@ TEST(KeptRows, SymbolicRowsStayApart) {
   EXPECT_EQ(kernel_count(*s.schedule), 3) << to_text(*s.schedule);
 }
 
-// Keys and values of a length that is known when they are read: parts of each row are a kernel, what
-// combines them another. A row sees a few positions more than the one before it, so that all of most
-// parts is masked, by infinity or by much.
+// Keys and values of a length that is known when they are read: parts of each row are a kernel,
+// what combines them another. A row sees a few positions more than the one before it, so that all
+// of most parts is masked, by infinity or by much.
 struct Cache {
   int64_t n, rows, part, most, width;
   UOp q = host_buffer({n, rows, width}), k = host_buffer({n, part * most, width}),
