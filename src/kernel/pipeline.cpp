@@ -179,10 +179,10 @@ void pass_opts(Lowering& l) {
   const bool has_matrices = l.given_opts && contains(*l.given_opts, OptKind::Matrix, &Opt::kind);
   if (l.given_opts && !(has_matrices && l.options.check_bounds)) {
     for (const Opt& o : *l.given_opts) apply(t, o);
-  } else if (const uint64_t seed = l.options.random_seed) {
+  } else if (const uint64_t seed = l.options.random_seed; seed && !needs_slabs(t)) {
     const int64_t most_lanes = l.options.check_bounds ? 16 : 32;
     for (const Opt& o : random_opts(l.ast, allowed, seed ^ l.key, most_lanes)) apply(t, o);
-  } else if (l.options.choose_opts) {
+  } else if (l.options.choose_opts || needs_slabs(t)) {
     // A checked access writes a record per lane: wide tiles would take minutes to compile.
     Target narrow = allowed;
     if (l.options.check_bounds && !narrow.has_local)

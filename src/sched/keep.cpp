@@ -11,7 +11,9 @@
 #include "ir/symbolic.h"
 #include "sched/call_graph.h"
 #include "sched/kept_chain.h"
+#include "sched/kept_parts.h"
 #include "sched/loops.h"
+#include "sched/parts.h"
 #include "sched/slot_ast.h"
 
 namespace tuff::sched {
@@ -26,6 +28,8 @@ constexpr int64_t kLeastColumns = 16;  // of a kept row
 constexpr int64_t kLeastRows = 4, kRowsPerCore = 16;
 // Where rows are read part by part: how much of each is kept at once, and how many rows are.
 constexpr int64_t kSlabColumns = 64, kMostRows = 64;
+// Of a row whose parts are computed beside each other: elements of a part.
+constexpr int64_t kLeastPart = 16, kMostPart = 128;
 // How often an element of each matrix passes memory between kernels, with what launches cost; and
 // how much more expensive memory is than a cache.
 constexpr int64_t kMatrixPasses = 3, kMemoryCost = 2;
@@ -67,7 +71,10 @@ class RowKeeper {
       if (const std::optional<Island> found = island(c)) try_island(*found);
     }
     std::vector<Call> out;
-    for (uint32_t c : graph_.order(head_)) out.push_back(made_[c] ? *made_[c] : *calls_[c]);
+    for (uint32_t c : graph_.order(head_)) {
+      if (made_[c].empty()) out.push_back(*calls_[c]);
+      for (const Call& made : made_[c]) out.push_back(made);
+    }
     return out;
   }
 
@@ -78,7 +85,7 @@ class RowKeeper {
     }
   }
   bool usable(uint32_t c, const std::string& device) const {
-    return steps_[c].possible && head_[c] == c && !made_[c] && calls_[c]->device == device;
+    return steps_[c].possible && head_[c] == c && made_[c].empty() && calls_[c]->device == device;
   }
 
   // ---- what belongs together ----
@@ -159,6 +166,7 @@ class RowKeeper {
       if (!products_kept(m, from)) return false;
     }
     if (worth_it(from, makings)) return commit(from, makings);
+    if (take_parts(from, makings)) return true;
     for (const Making& m : makings) {
       for (uint32_t r : m.whole)
         if (steps_[r].rows && !one_sweep_fills(m)) add_once(apart, r);
@@ -224,6 +232,7 @@ class RowKeeper {
     return out;
   }
 
+  static bool is_symbolic(const Making& m) { return !m.chain.column()->src(0)->is_const(); }
   bool is_of_values(const Making& m) const { return !steps_[m.last[0]].product; }
   std::optional<Making> rows_kept(std::vector<uint32_t> last, const Island& from,
                                   const std::vector<uint32_t>& apart) const {
@@ -326,8 +335,9 @@ class RowKeeper {
     const Target& t = target_of_(calls_[from.last[0]]->device);
     if (again && !memory_is_far(from)) return false;
     if (t.has_local) return worth_sharing(t, from, makings);
+    if (is_symbolic(makings[0])) return false;
     return std::all_of(makings.begin(), makings.end(),
-                       [&](const Making& m) { return fits_cache(m, again); });
+                       [&](const Making& m) { return !picks(m, from) && fits_cache(m, again); });
   }
   bool memory_is_far(const Island& from) const {
     uint64_t bytes = 0;
@@ -335,6 +345,20 @@ class RowKeeper {
       for (uint32_t c : *list) bytes += s_.buffers[steps_[c].writes].size_bytes();
     }
     return target_of_(calls_[from.last[0]]->device).exceeds_caches(int64_t(bytes / kFarCaches));
+  }
+
+  // A factor that is loaded by an index from memory, as keys are through a table of pages: each
+  // tile of rows would load it so again, which costs more than to store what the rows are made of.
+  bool picks(const Making& m, const Island& from) const {
+    const auto picks_factor = [&](uint32_t c) {
+      return std::ranges::any_of(toposort(UOp(steps_[c].product)), [](const Node* n) {
+        return n->op == Op::Load && std::ranges::any_of(toposort(n->src(0)), [](const Node* x) {
+                 return x->op == Op::Load;
+               });
+      });
+    };
+    return std::ranges::any_of(from.products, picks_factor) ||
+           std::ranges::any_of(m.last, picks_factor);
   }
 
   bool fits_cache(const Making& m, bool again) const {
@@ -398,9 +422,12 @@ class RowKeeper {
     const int64_t columns = chain.columns();
     if (columns < kLeastColumns) return {};
     int64_t width = 1, rows = 1;  // of what is stored, in all
+    size_t across = 0;            // loops
     for (const UOp& r : last.loops) {
       if (!r->src(0)->is_const()) return {};
-      (contains(chain.rows(), r) ? rows : width) *= r->src(0)->max;
+      const bool is_row = contains(chain.rows(), r);
+      across += !is_row;
+      (is_row ? rows : width) *= r->src(0)->max;
     }
     int64_t shared_width = stores_values ? 0 : width * int64_t(m.last.size());  // per column
     for (int64_t length : m.lengths) {
@@ -411,6 +438,7 @@ class RowKeeper {
     if (rows < kRowsPerCore * int64_t(t.cores)) return {};
     const int64_t room = std::max<int64_t>(int64_t(t.shared_bytes) - kCopiesBytes, 0);
     const bool slabs = (stores_values || takes_slabs(m, width)) && one_sweep_fills(m);
+    if (is_symbolic(m) && (!slabs || stores_values || across != 1)) return {};
     const int64_t elements = slabs ? std::min(columns, kSlabColumns) : columns;
     const int64_t together =
         std::min(room / (chain.kept_at_once() * elements * 4), slabs ? kMostRows : rows);
@@ -447,24 +475,55 @@ class RowKeeper {
     return n;
   }
 
+  // ---- rows in parts ----
+  // Where workgroups share rows, and there are too few of them for the cores, parts of each are
+  // computed beside each other. Their length need not be known before.
+  bool take_parts(const Island& from, const std::vector<Making>& makings) {
+    const Target& t = target_of_(calls_[from.last[0]]->device);
+    const Making& m = makings[0];
+    if (!t.has_local || makings.size() > 1 || m.last.size() > 1 || m.whole != from.rows)
+      return false;
+    const int64_t rows = extent(m.chain.rows()),
+                  most = std::min(kMostPart, m.chain.columns() / 2),
+                  length = part_of_row(m.chain.column()->src(0), kLeastPart, most);
+    if (length == 0 || rows >= kRowsPerCore * int64_t(t.cores)) return false;
+    if (std::ranges::any_of(m.lengths, [](int64_t n) { return n < kLeastLength; })) return false;
+    const MatrixKernel& last = steps_[m.last[0]];
+    if (has_matrices(t, last.product) && rows > kThinProduct * matrices(last, m.chain.rows()))
+      return false;
+    const std::optional<KeptParts> parts =
+        in_kept_parts(m.chain.ends(), length, [&](DType dtype, int64_t count) {
+          return new_memory(dtype, count, m.last[0]);
+        });
+    return parts && commit(from, makings, {{parts->parts, parts->combined}});
+  }
+
   // ---- the calls ----
   bool commit(const Island& from, const std::vector<Making>& makings) {
+    std::vector<std::vector<std::vector<UOp>>> kernels;
+    for (const Making& m : makings) kernels.push_back({m.chain.ends()});
+    return commit(from, makings, kernels);
+  }
+  // `kernels`: the Ends of each, one behind the other, for each of the makings.
+  bool commit(const Island& from, const std::vector<Making>& makings,
+              const std::vector<std::vector<std::vector<UOp>>>& kernels) {
     CallGraph graph = graph_;
     std::vector<uint32_t> head = head_;
-    std::vector<std::pair<uint32_t, Call>> made;
+    std::vector<std::vector<Call>> made(makings.size());
     for (size_t i = 0; i < makings.size(); i++) {
       std::vector<uint32_t> members = members_of(i, from, makings);
       const uint32_t c = makings[i].last.back();
-      Call call = call_of(calls_[c]->device, makings[i].chain.ends());
-      if (call.args.size() > target_of_(call.device).max_buffers || !keeps_apart(call) ||
-          !reads_in_time(call, members, from))
-        return false;
+      for (const std::vector<UOp>& ends : kernels[i]) {
+        const Call& call = made[i].emplace_back(call_of(calls_[c]->device, ends));
+        if (call.args.size() > target_of_(call.device).max_buffers || !keeps_apart(call) ||
+            !reads_in_time(call, members, from))
+          return false;
+      }
       if (graph.separated(std::span(members).first(members.size() - 1), c)) return false;
       for (uint32_t m : members) head[m] = c;
       if (members.size() > 1) graph.contract(members);
-      made.emplace_back(c, std::move(call));
     }
-    for (auto& [c, call] : made) made_[c] = std::move(call);
+    for (size_t i = 0; i < makings.size(); i++) made_[makings[i].last.back()] = std::move(made[i]);
     graph_ = std::move(graph);
     head_ = std::move(head);
     return true;
@@ -526,7 +585,7 @@ class RowKeeper {
   std::vector<const Call*> calls_;
   std::vector<MatrixKernel> steps_;                    // by call
   std::map<uint32_t, std::vector<MatrixKernel>> values_;  // by row kernel: one for each value
-  std::vector<std::optional<Call>> made_;              // by call: what it became
+  std::vector<std::vector<Call>> made_;                // by call: what it became
   std::vector<uint32_t> head_;                         // by call: whose kernel it is in
   std::map<uint32_t, uint32_t> writer_;                // by slot
   std::map<uint32_t, std::vector<uint32_t>> readers_;  // by slot, calls

@@ -21,6 +21,20 @@ bool is_product(const Node* reduce) {
          through_casts(reduce->src(0).get())->op == Op::Mul;
 }
 
+// Of rows of a symbolic length and vectors, none of which two of them share: as an attention's of a
+// single query for each head. What it multiplies is read once, and so are rows.
+bool is_symbolic_vectors(const Node* reduce) {
+  if (!is_product(reduce)) return false;
+  const Node* product = through_casts(reduce->src(0).get());
+  std::vector<UOp> walked = ranges_below(UOp(product), AxisKind::Loop);
+  const bool repeats = std::ranges::any_of(product->src(), [&](const UOp& factor) {
+    return ranges_below(factor, AxisKind::Loop).size() < walked.size();
+  });
+  walked.push_back(closed_ranges(reduce)[0]);
+  const auto is_symbolic = [](const UOp& r) { return !r->src(0)->is_const(); };
+  return repeats && std::ranges::any_of(walked, is_symbolic);
+}
+
 std::vector<UOp> loops_of(const UOp& end) {
   const auto own = closed_ranges(end.get());
   return {own.begin(), own.end()};
@@ -77,11 +91,12 @@ MatrixKernel matrix_kernel_of(const Call& c) {
   out.writes = slot_of(out.end->src(0)->src(0));
   size_t reductions = 0, streamed = 0;
   for (const Node* n : toposort(ast)) {
-    if (n->op == Op::Shared || (n->op == Op::Range && !n->src(0)->is_const())) return out;
+    if (n->op == Op::Shared) return out;
     if (is_ordered(n) || (n->op == Op::Store && n->src(0)->src_count > 2)) return out;
     if (n->op != Op::Reduce) continue;
     reductions++;
-    if (is_streamed(n, ranges_below(UOp(n), AxisKind::Loop))) {
+    const bool vectors = is_symbolic_vectors(n);
+    if (!vectors && is_streamed(n, ranges_below(UOp(n), AxisKind::Loop))) {
       streamed++;
     } else if (is_product(n)) {
       out.product = n;
@@ -206,7 +221,8 @@ MatrixKernel Chain::aligned(const MatrixKernel& p) const {
       const UOp& x = at->at(r);
       if (x->op == Op::Range || is_row(x)) continue;
       for (const auto& [term, step] : linear_form(x).terms) {
-        const bool walks = step == 1 && term->op == Op::Range && !contains(loops_, term);
+        const bool walks = step == 1 && term->op == Op::Range && !contains(loops_, term) &&
+                           r->src(0)->is_const() && term->src(0)->is_const();
         if (walks && r->src(0)->const_int() % term->src(0)->const_int() == 0)
           return aligned(with_loop_split(p, r, term->src(0)->const_int()));
       }
@@ -259,7 +275,7 @@ UOp Chain::filled_row(const MatrixKernel& p, const RowRead& read) {
   const DType t = stored->dtype, kept = survives_in_register(t) ? t : DType::F32;
   const UOp filling = simplify(substitute(stored, at));
   const UOp memory =
-      make(Op::Shared, kept, {}, SharedArg{number_++, read.column->src(0)->const_int()});
+      make(Op::Shared, kept, {}, SharedArg{number_++, read.column->src(0)->max});
   const UOp store = make_store(make_index(memory, own), cast(filling, kept));
   columns_.push_back(own);
   if (p.product) full_.push_back(own);

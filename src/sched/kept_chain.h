@@ -54,7 +54,8 @@ class Chain {
   const std::vector<ir::UOp>& rows() const { return row_loops_; }
   // The column of what was kept last, among its own loops.
   const ir::UOp& column() const { return column_; }
-  int64_t columns() const { return column_->src(0)->const_int(); }
+  // So many of them, at most.
+  int64_t columns() const { return column_->src(0)->max; }
   int32_t kept() const { return number_; }
   // The same where rows that others are made of, element by element, give them their memory.
   int32_t kept_at_once() const;

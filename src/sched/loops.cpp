@@ -13,12 +13,15 @@ namespace {
 
 int64_t size_of(const UOp& range) { return std::max<int64_t>(range->src(0)->max, 1); }
 
-// Ranges by falling step of an offset that walks all of them in mixed radix, each element once;
-// empty where it is another one.
-std::optional<std::vector<std::pair<UOp, int64_t>>> mixed_radix(const UOp& offset) {
+// Ranges by falling step.
+using Digits = std::vector<std::pair<UOp, int64_t>>;
+
+// Those of an offset that walks all of them in mixed radix, each element once; empty where it is
+// another one.
+std::optional<Digits> mixed_radix(const UOp& offset) {
   const LinearForm f = linear_form(offset);
   if (f.constant != 0) return {};
-  std::vector<std::pair<UOp, int64_t>> out = f.terms;
+  Digits out = f.terms;
   std::sort(out.begin(), out.end(),
             [](const auto& a, const auto& b) { return a.second > b.second; });
   int64_t step = 1;
@@ -28,6 +31,16 @@ std::optional<std::vector<std::pair<UOp, int64_t>>> mixed_radix(const UOp& offse
     step *= size_of(r);
   }
   return out;
+}
+
+// Whether each digit of symbolic size is one of the others, too: those between are numbers.
+bool has_symbolic_of(const Digits& all, const Digits& some) {
+  return std::ranges::all_of(some, [&](const auto& digit) {
+    if (digit.first->src(0)->is_const()) return true;
+    return std::ranges::any_of(all, [&](const auto& other) {
+      return other.second == digit.second && other.first->src(0) == digit.first->src(0);
+    });
+  });
 }
 
 }  // namespace
@@ -84,20 +97,14 @@ std::optional<UOpMap<UOp>> loops_at(const UOp& producer_end, const UOp& offset) 
   if (!own || !theirs || own->size() + 1 != producer_end->src_count) return {};
   UOpMap<UOp> out;
   int64_t all = 1, reached = 1;
-  bool same = own->size() == theirs->size(), symbolic = false;
   for (const auto& [r, step] : *own) {
     all *= size_of(r);
-    symbolic = symbolic || !r->src(0)->is_const();
     out.emplace(r, simplify(floormod(floordiv(offset, step), size_of(r))));
   }
-  for (size_t i = 0; i < theirs->size(); i++) {
-    const UOp& r = (*theirs)[i].first;
-    reached *= size_of(r);
-    symbolic = symbolic || !r->src(0)->is_const();
-    same = same && (*own)[i].first->src(0) == r->src(0);
-  }
+  for (const auto& [r, step] : *theirs) reached *= size_of(r);
   // What the producer stored for the rest of the schedule, the reader has to store as well.
-  if (all != reached || (symbolic && !same)) return {};
+  if (all != reached || !has_symbolic_of(*own, *theirs) || !has_symbolic_of(*theirs, *own))
+    return {};
   return out;
 }
 

@@ -153,6 +153,12 @@ class RowFuser {
     return true;
   }
 
+  static bool has_symbolic(const std::vector<UOp>& ends) {
+    return std::ranges::any_of(toposort(ends), [](const Node* n) {
+      return n->op == Op::Range && !n->src(0)->is_const();
+    });
+  }
+
   bool worth_it(const RowKernel& p, const RowKernel& c, const std::vector<UOp>& rows) const {
     if (lies_across(c, rows) || p.nodes + c.nodes > kMaxRowNodes) return false;
     const Target& t = target_of_(calls_[c.calls.back()]->device);
@@ -162,7 +168,9 @@ class RowFuser {
       if (n->op == Op::Reduce)
         walked = std::max(walked, extent(p.loops) * extent(closed_ranges(n)));
     }
-    return cores == 1 || extent(rows) >= kRowsPerCore * cores || walked <= kLonelyElements;
+    const bool bounded = t.has_local && has_symbolic(p.ends);
+    return cores == 1 || extent(rows) >= kRowsPerCore * cores || walked <= kLonelyElements ||
+           (bounded && extent(rows) >= kFewRows);
   }
 
   bool fits_buffers(const RowKernel& p, const RowKernel& c) const {

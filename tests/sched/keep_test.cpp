@@ -4,10 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <random>
 
 #include "base/random_cases.h"
 #include "ir/gradient.h"
+#include "ir/symbolic.h"
+#include "ir/walk.h"
 #include "sched/host_run.h"
 #include "sched/models.h"
 
@@ -45,16 +48,17 @@ UOp probabilities(const UOp& x, bool detached = false) {
 struct Heads {
   UOp q, k, v, scores, weights, result;
 };
-Heads heads(int64_t n, int64_t rows, int64_t columns, int64_t width, const UOp& mask = {}) {
-  Heads h;
-  h.q = host_buffer({n, rows, width});
-  h.k = host_buffer({n, columns, width});
-  h.v = host_buffer({n, columns, width});
+Heads heads(const UOp& q, const UOp& k, const UOp& v, const UOp& mask = {}) {
+  Heads h{.q = q, .k = k, .v = v};
   h.scores = mul(products(h.q, permute(h.k, {0, 2, 1})), number(0.25));
   if (mask) h.scores = add(h.scores, broadcast(mask, h.scores->shape));
   h.weights = probabilities(h.scores);
   h.result = products(h.weights, h.v);
   return h;
+}
+Heads heads(int64_t n, int64_t rows, int64_t columns, int64_t width, const UOp& mask = {}) {
+  return heads(host_buffer({n, rows, width}), host_buffer({n, columns, width}),
+               host_buffer({n, columns, width}), mask);
 }
 
 // Of q, k and v, then the result.
@@ -65,6 +69,9 @@ std::vector<UOp> gradients_of(const Heads& h, const UOp& seed) {
   return out;
 }
 
+Scheduled scheduled(const std::vector<UOp>& sinks, const Target& t) {
+  return schedule(sinks, [&](const std::string&) -> const Target& { return t; });
+}
 int kernels(const std::vector<UOp>& sinks, const Target& target) {
   const TargetOf target_of = [&](const std::string&) -> const Target& { return target; };
   return kernel_count(*expect_meaning(sinks, 1e-4, target_of));
@@ -161,9 +168,61 @@ TEST(KeptRows, SymbolicRowsStayApart) {
   h.v = shrink(host_buffer({2, 32, 8}), {{0, 2}, {0, n}, {0, 8}});
   const UOp scores = products(h.q, permute(h.k, {0, 2, 1}));
   const Target t = cpu_of(1);
-  const Scheduled s = schedule(std::vector<UOp>{products(probabilities(scores), h.v)},
-                               [&](auto&) -> const Target& { return t; });
+  const Scheduled s = scheduled({products(probabilities(scores), h.v)}, t);
   EXPECT_EQ(kernel_count(*s.schedule), 3) << to_text(*s.schedule);
+}
+
+// Keys and values of a length that is known when they are read: parts of each row are a kernel,
+// what combines them another. A row sees a few positions more than the one before it, so that all
+// of most parts is masked, by infinity or by much.
+struct Cache {
+  int64_t n, rows, part, most, width;
+  UOp q = host_buffer({n, rows, width}), k = host_buffer({n, part * most, width}),
+      v = host_buffer({n, part * most, width});
+
+  UOp attention(const Dim& parts, double masked) const {
+    const Dim length = parts * Dim(part);
+    const auto read = [&](const UOp& x) {
+      return shrink(x, {{Dim(0), Dim(n)}, {Dim(0), length}, {Dim(0), Dim(width)}});
+    };
+    const auto number_of = [&](const UOp& counter, const Shape& one) {
+      return expand(reshape(counter, one), {Dim(rows), length});
+    };
+    const UOp row = number_of(iota(Dim(rows), DType::I32), {Dim(rows), Dim(1)}),
+              column = number_of(iota(length, DType::I32), {Dim(1), length});
+    const UOp is_seen = alu(Op::CmpLt, {column, mul(add(row, constant(DType::I32, 1)),
+                                                    constant(DType::I32, 5))});
+    return heads(q, read(k), read(v), where(is_seen, number(0), number(masked))).result;
+  }
+};
+// As it runs where the variable has this value.
+Scheduled with_value(const Scheduled& s, const UOp& variable, int64_t value) {
+  Schedule bound = *s.schedule;
+  for (Call& c : bound.calls)
+    c.ast = simplify(substitute(c.ast, {{variable, index_const(value)}}));
+  return {std::make_shared<const Schedule>(std::move(bound)), s.inputs, false};
+}
+
+TEST(KeptRows, RandomSymbolicRowsInParts) {
+  std::mt19937 rng(11);
+  const auto one_of = [&](std::initializer_list<int64_t> v) { return v.begin()[rng() % v.size()]; };
+  const Target t = gpu_of(8);
+  for (uint32_t i = 0; i < random_cases(12); i++) {
+    const Cache c{.n = one_of({1, 2, 3}), .rows = one_of({4, 5, 12}), .part = one_of({16, 32, 48}),
+                  .most = one_of({3, 5}), .width = one_of({8, 11})};
+    const double masked = i % 2 == 0 ? -1e30 : -std::numeric_limits<double>::infinity();
+    const UOp parts = variable("keep_parts", 1, c.most);
+    const Scheduled s = scheduled({c.attention(Dim(parts), masked)}, t);
+    EXPECT_EQ(kernel_count(*s.schedule), 2) << to_text(*s.schedule);
+    const Contents contents = random_contents(s, i);
+    for (int64_t length = 1; length <= c.most; length++) {
+      const RunResult run = run_schedule(with_value(s, parts, length), contents);
+      TensorEvaluator evaluator(contents);
+      const Values& expected = evaluator.eval(c.attention(Dim(length), masked));
+      for (size_t k = 0; k < expected.size(); k++)
+        ASSERT_NEAR(run.sinks[0][k].as_double(), expected[k].as_double(), 1e-4) << i << ' ' << k;
+    }
+  }
 }
 
 TEST(KeptRows, SmallMatricesOfGradientsAreStored) {
@@ -177,9 +236,6 @@ Target cpu_with_far_memory() {
   Target t = cpu_of(1);
   t.l3_bytes = 64;
   return t;
-}
-Scheduled scheduled(const std::vector<UOp>& sinks, const Target& t) {
-  return schedule(sinks, [&](const std::string&) -> const Target& { return t; });
 }
 uint64_t temporary_bytes(const Scheduled& s) {
   uint64_t bytes = 0;

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <random>
 
+#include <fmt/format.h>
+
 #include <tuff/jit.h>
 #include <tuff/nn.h>
 #include <tuff/optim.h>
@@ -132,6 +134,34 @@ TEST_P(DynamicJit, ReductionsAndProducts) {
   check(
       f, [&](int64_t n) { return Tensors{floats({2, n, 3}, uint32_t(n))}; },
       {.dynamic = {{.argument = 0, .axis = -2, .name = "T", .min = 1, .max = 8}}}, kLengths);
+}
+
+// Queries over pages of keys and values whose number varies: few, whose rows a GPU cuts into parts,
+// and more than it has cores for. Rows see up to a position of their own, so that pages are masked
+// as a whole. Beside the CPU's values: devices compile one kernel, not one for each length.
+TEST_P(DynamicJit, AttentionOverPages) {
+  constexpr int64_t kHeads = 2, kPage = 16, kWidth = 16;
+  for (const int64_t rows : {3, 72}) {
+    const auto f = [&](const Tensors& in) {
+      const Tensor& q = in[0];
+      const Size length = in[1].size(1) * kPage;
+      const auto read = [&](const Tensor& x) { return x.reshape({kHeads, length, kWidth}); };
+      const Tensor row = Tensor::arange(0, rows, 1, {DType::I32, q.device()}).unsqueeze(-1);
+      const Tensor seen = Tensor::arange(0, length, 1, {DType::I32, q.device()}) <= row * 2 + 1;
+      return Tensors{
+          Tensor::scaled_dot_product_attention(q, read(in[1]), read(in[2]), seen) + 1};
+    };
+    Jit jit(f, {.dynamic = {{1, 1, "pages", 1, 8}, {2, 1, "pages", 1, 8}}});
+    for (const int64_t n : {2, 2, 1, 8, 3}) {
+      const Tensors in{floats({kHeads, rows, kWidth}, 1),
+                       floats({kHeads, n, kPage, kWidth}, uint32_t(n)),
+                       floats({kHeads, n, kPage, kWidth}, uint32_t(n + 100))};
+      Tensors on_cpu;
+      for (const Tensor& x : in) on_cpu.push_back(x.to("CPU"));
+      expect_close(jit(in)[0], f(on_cpu)[0], fmt::format("{} rows of {} pages", rows, n));
+    }
+    EXPECT_EQ(jit.stats().replays, 3);
+  }
 }
 
 // As long as tiles and slabs of products are.

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "base/check.h"
 #include "ir/kernel_floor.h"
 #include "kernel/analysis/subgroup.h"
 
@@ -63,6 +64,10 @@ class GpuKeptRows : Chooser {
   };
 
   bool walks_rows(int a) const { return contains(t_.slab_axes, a); }
+  // Slabs make numbers of symbolic lengths.
+  bool is_column_left(int a) const {
+    return t_.axes[size_t(a)].column && (splits(a) || walks_rows(a));
+  }
   // What is stored: it is summed slab by slab, where others fill a slab.
   bool is_last(const Product& p) const { return walks_rows(p.step); }
   int64_t columns_of(const Product& p, const Tile& tile) const {
@@ -74,8 +79,7 @@ class GpuKeptRows : Chooser {
     for (size_t pair = 0; pair + 1 < t_.factors.size(); pair += 2) {
       Product p{pair};
       for (const int a : t_.factors[pair].around) {
-        if (t_.axes[size_t(a)].column && splits(a) && (p.column < 0 || left(a) > left(p.column)))
-          p.column = a;
+        if (is_column_left(a) && (p.column < 0 || left(a) > left(p.column))) p.column = a;
       }
       if (p.column < 0) continue;
       for (const int side : {0, 1}) {
@@ -92,9 +96,9 @@ class GpuKeptRows : Chooser {
       products_.push_back(p);
     }
     for (int a = 0; a < count(); a++) {
-      if (of_product[size_t(a)] || !splits(a) || left(a) < 2) continue;
+      if (of_product[size_t(a)] || left(a) < 2) continue;
       if (axis(a).reduced) sums_.push_back(a);
-      if (t_.axes[size_t(a)].column) fills_.push_back(a);
+      if (is_column_left(a)) fills_.push_back(a);
     }
     for (const UOp& r : k_.reduces) {
       row_sums_ += std::ranges::any_of(closed_ranges(r.get()), [&](const UOp& own) {
@@ -126,23 +130,28 @@ class GpuKeptRows : Chooser {
     constexpr size_t kTries = 4;
     const Tiling before = t_;
     for (const bool slabs : {true, false}) {
-      if (slabs && t_.slab_axes.empty()) continue;
+      if (slabs ? t_.slab_axes.empty() : needs_slabs(t_)) continue;
       const std::vector<Tile> tiles = tiles_by_cost(slabs);
       for (const Tile& tile : std::span(tiles).first(std::min(kTries, tiles.size()))) {
         if (split(tile)) return tile;
         t_ = before;
       }
     }
+    TUFF_CHECK(!needs_slabs(t_), "rows of a symbolic length have no slabs");
     return {};
   }
   std::vector<Tile> tiles_by_cost(bool slabs) const {
+    const std::vector<Tile> tiles = tiles_by_cost(slabs, registers());
+    return tiles.empty() && needs_slabs(t_) ? tiles_by_cost(slabs, INT64_MAX) : tiles;
+  }
+  std::vector<Tile> tiles_by_cost(bool slabs, int64_t most_registers) const {
     const int64_t rows = row_ < 0 ? 1 : left(row_);
     const int64_t most = std::min<int64_t>(256, target_.max_invocations);
     std::vector<std::pair<double, Tile>> found;
     for (int64_t n = 8; n <= std::min<int64_t>(most, target_.max_local[0]); n *= 2) {
       for (int64_t groups = 1; n * groups <= most && groups <= rows; groups *= 2) {
         for (const Tile& tile : tiles_of(n, groups, slabs)) {
-          if (fits(tile)) found.push_back({cost_of(tile), tile});
+          if (fits(tile, most_registers)) found.push_back({cost_of(tile), tile});
         }
       }
     }
@@ -167,7 +176,8 @@ class GpuKeptRows : Chooser {
   }
   // All of a row; and parts of it, if the invocations take all columns of what is stored at once.
   std::vector<int64_t> slabs_of(int64_t columns) const {
-    std::vector<int64_t> out{0};
+    std::vector<int64_t> out;
+    if (!needs_slabs(t_)) out.push_back(0);
     for (const Product& p : products_) {
       const int64_t width = left(p.column), lanes = ceil_div(width, columns);
       if (is_last(p) && (lanes > kMostLanes || ceil_div(width, lanes) != columns)) return out;
@@ -178,9 +188,9 @@ class GpuKeptRows : Chooser {
     }
     return out;
   }
-  bool fits(const Tile& tile) const {
+  bool fits(const Tile& tile, int64_t most_registers) const {
     constexpr int64_t kRoom = 512;  // of alignment
-    return workgroup_shape(tile.invocations(), target_) && registers_of(tile) <= registers() &&
+    return workgroup_shape(tile.invocations(), target_) && registers_of(tile) <= most_registers &&
            bytes_of(tile) + kRoom <= int64_t(target_.shared_bytes);
   }
   // One nest after the other: accumulators, operands, addresses and counters.

@@ -156,7 +156,8 @@ std::string amount_refusal(const Tiling& t, const Opt& o) {
   }
   const bool pads = rule_of(o.kind).pads && !t.matrices && !axis.slabs;
   const bool masks = pads && o.kind != OptKind::Spread && o.kind != OptKind::Slab && !axis.kept;
-  if (!axis.main_is_const() && !masks) return "the axis has a symbolic size";
+  if (!axis.main_is_const() && !masks && o.kind != OptKind::Slab)
+    return "the axis has a symbolic size";
   // Of fewer pieces than groups, those that are masked throughout would be computed all the same.
   if (!axis.main_is_const() && o.kind == OptKind::Group)
     return "the axis has a symbolic size: 0 gives each of its pieces a group";

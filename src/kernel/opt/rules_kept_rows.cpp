@@ -6,6 +6,7 @@
 
 #include "base/arith.h"
 #include "ir/kernel_floor.h"
+#include "ir/symbolic.h"
 #include "kernel/analysis/ranges.h"
 #include "kernel/opt/rules.h"
 
@@ -85,9 +86,12 @@ void take_slab(Tiling& t, const Opt& o) {
   const int64_t all = t.axes[size_t(t.slab_axes[0])].main_size();
   for (const int a : t.slab_axes) {
     Axis& axis = t.axes[size_t(a)];
+    const UOp size = axis.parts.back().size;
+    const UOp slabs = simplify(floordiv(size + (elements - 1), index_const(elements)));
     axis.parts.back().size = index_const(elements);
-    axis.parts.insert(axis.parts.begin(), {AxisKind::Reduce, index_const(ceil_div(all, elements))});
-    axis.padded = axis.padded || all % elements != 0;
+    axis.parts.insert(axis.parts.begin(), {AxisKind::Reduce, slabs});
+    axis.padded =
+        axis.padded || !simplify(floormod(size, index_const(elements)))->is_const_int(0);
     axis.main = 1;
     axis.slabs = true;
   }

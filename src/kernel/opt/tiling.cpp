@@ -66,8 +66,9 @@ void find_slab_axes(Tiling& t) {
     const Axis& axis = t.axes[size_t(a)];
     if (!contains(*walked, axis.range)) continue;
     const bool walks_a_row = axis.kept || axis.reduced;
-    if (!walks_a_row || !axis.main_is_const()) return;
-    if (!found.empty() && axis.main_size() != t.axes[size_t(found[0])].main_size()) return;
+    const UOp& size = axis.range->src(0);
+    if (!walks_a_row || (!found.empty() && !(size == t.axes[size_t(found[0])].range->src(0))))
+      return;
     found.push_back(a);
   }
   t.slab_axes = std::move(found);
@@ -151,6 +152,13 @@ int axis_of(const Tiling& t, const Node* range) {
     if (t.axes[i].range.get() == range) return int(i);
   }
   return -1;
+}
+
+bool needs_slabs(const Tiling& t) {
+  return std::ranges::any_of(t.slab_axes, [&](int a) {
+    const Axis& axis = t.axes[size_t(a)];
+    return axis.kept && !axis.slabs && !axis.main_is_const();
+  });
 }
 
 bool has_part(const Tiling& t, int axis, AxisKind kind) {

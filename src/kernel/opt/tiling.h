@@ -125,6 +125,7 @@ bool has_part(const Tiling& t, int axis, ir::AxisKind kind);  // axis -1: any
 int64_t lane_count(const Tiling& t);
 double useful(const Tiling& t);  // the share of the kernel's steps that no padding has added
 bool keeps_rows(const Tiling& t);
+bool needs_slabs(const Tiling& t);  // rows of a symbolic length are never kept whole
 inline const std::vector<Tiling::Operand>& operands(const Tiling& t) {
   return t.factors.empty() ? t.loads : t.factors;
 }
