@@ -70,7 +70,9 @@ std::string text_at(std::string_view names, uint64_t at, const char* what) {
 
 }  // namespace
 
-std::string ElfFile::name_of(const Elf64_Sym& s) const { return text_at(names, s.st_name, "symbol"); }
+std::string ElfFile::name_of(const Elf64_Sym& s) const {
+  return text_at(names, s.st_name, "symbol");
+}
 
 std::string ElfFile::name_of(const Elf64_Shdr& s) const {
   if (header.e_shstrndx >= sections.size())

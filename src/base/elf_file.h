@@ -1,7 +1,8 @@
 // ElfFile: header, sections, symbols and names of an ELF64 file, for loaders: relocatable objects,
 // and linked (ET_DYN) or executable ones (ET_EXEC) where they are asked for. Called by devices'
-// elf_object (the CPU's), amd/load and nv/load, and by the emulator's loader. Every offset is checked before it is followed; what is
-// damaged throws CompileError. Knows no machine. Source: gABI chapters 4 and 5.
+// elf_object (the CPU's), amd/load and nv/load, and by the emulator's loader. Every offset is
+// checked before it is followed; what is damaged throws CompileError. Knows no machine. Source:
+// gABI chapters 4 and 5.
 #pragma once
 
 #include <elf.h>

@@ -329,7 +329,8 @@ struct MapExternalEnd {
 };
 static_assert(sizeof(RegisterGpu) == 40 && sizeof(UnregisterGpu) == 20 &&
               sizeof(RegisterVaSpace) == 32 && sizeof(RegisterChannel) == 56 &&
-              sizeof(UnregisterChannel) == 28 && sizeof(Range) == 24 && sizeof(GpuAttributes) == 36);
+              sizeof(UnregisterChannel) == 28 && sizeof(Range) == 24 &&
+              sizeof(GpuAttributes) == 36);
 constexpr uint32_t map_external_bytes(const Branch& b) {
   const uint32_t begin = sizeof(MapExternalBegin) + b.gpu_attributes * sizeof(GpuAttributes);
   return (begin + 7) / 8 * 8 + sizeof(MapExternalEnd);

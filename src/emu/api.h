@@ -187,8 +187,8 @@ struct Api {
   // The machine of NV_IFACE=MOCK, likewise.
   std::unique_ptr<os::Kernel> (*make_nv)(const std::string& options, ReportFinding report,
                                          Failure& failure);
-  // An object file for the GPUs of such a machine, for compute capability `sm`: it has the layout of
-  // NVIDIA's, and where those have instructions it names the text that is to be interpreted.
+  // An object file for the GPUs of such a machine, for compute capability `sm`: it has the layout
+  // of NVIDIA's, and where those have instructions it names the text that is to be interpreted.
   // CompileError as load_ptx(), or for a text that is for a later GPU.
   std::vector<uint8_t> (*assemble_ptx)(const std::string& text, uint32_t sm, Failure& failure);
   // Prints what came out; false if the kernel did not finish, or with findings.

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/env.h"
+#include "devices/nv/load/driver_assembler.h"
 #include "devices/nv/nv_device.h"
 #include "devices/selector.h"
 
@@ -47,17 +48,11 @@ std::vector<Candidate> candidates(NvIface& iface, const std::shared_ptr<Client>&
   return found;
 }
 
-std::vector<uint8_t> no_assembler(const std::string&, uint32_t) {
-  fail<Unsupported>(
-      "NV: no assembler of PTX is known to this iface yet, so that only copies run: the device CUDA "
-      "runs kernels");
-}
-
 std::unique_ptr<NvIface> make_nv_iface(const std::string& name, EmulatedNv emulated) {
   if (name == "MOCK") return emulated();
   auto iface = std::make_unique<NvIface>();
   iface->kernel = std::shared_ptr<os::Kernel>(std::shared_ptr<void>(), &os::system_kernel());
-  iface->assemble = no_assembler;
+  iface->assemble = [](const std::string& ptx, uint32_t sm) { return assemble_by_driver(ptx, sm); };
   return iface;
 }
 

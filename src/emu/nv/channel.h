@@ -1,5 +1,5 @@
-// Channel: the host engine of one channel: entries of its GPFIFO, methods, semaphores; and behind it
-// a compute and a copy engine. Stepped by context.cpp, in turns with the other channels of its
+// Channel: the host engine of one channel: entries of its GPFIFO, methods, semaphores; and behind
+// it a compute and a copy engine. Stepped by context.cpp, in turns with the other channels of its
 // address space. Knows no system calls.
 #pragma once
 

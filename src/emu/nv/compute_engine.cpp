@@ -70,7 +70,8 @@ bool ComputeEngine::method(uint32_t number, uint32_t data) {
       return true;
     case compute::PCAS_A: qmd_address_ = uint64_t(data) << 8; return true;
     case compute::PCAS2_B:
-      if (data != compute::kPrefetchSchedule) bad(kClassError, "SEND_SIGNALING_PCAS2_B {:#x}", data);
+      if (data != compute::kPrefetchSchedule)
+        bad(kClassError, "SEND_SIGNALING_PCAS2_B {:#x}", data);
       return launch(qmd_address_);
     default: bad(kClassError, "method {:#x} of the compute engine", number);
   }
@@ -126,7 +127,8 @@ void ComputeEngine::check_launch(const Qmd& q, const Stub& s) {
   const std::string name(s.name, s.name_bytes);
   const auto same = [&](const char* what, uint64_t launched, uint64_t wanted) {
     if (launched != wanted)
-      bad(kClassError, "kernel `{}` is launched with {} {}, it has {}", name, what, launched, wanted);
+      bad(kClassError, "kernel `{}` is launched with {} {}, it has {}", name, what, launched,
+          wanted);
   };
   same("SASS version", q.sass_version, chip.sass_version);
   same("compute capability", chip.sm, s.sm);
@@ -141,7 +143,8 @@ void ComputeEngine::check_launch(const Qmd& q, const Stub& s) {
   if (q.grid[0] == 0 || q.grid[1] == 0 || q.grid[2] == 0)
     bad(kClassError, "kernel `{}`: a launch of no blocks", name);
   if (shared_window_ == 0 || local_window_ == 0 || shared_window_ >> 32 << 32 != shared_window_)
-    bad(kClassError, "kernel `{}`: windows at {:#x} and {:#x}", name, shared_window_, local_window_);
+    bad(kClassError, "kernel `{}`: windows at {:#x} and {:#x}", name, shared_window_,
+        local_window_);
   if (s.local_bytes == 0) return;
   const uint64_t per_tpc = local_bytes_per_tpc(chip, s.local_bytes);
   if (per_tpc > local_per_tpc_ ||

@@ -19,11 +19,11 @@ struct Context::Turn {
 
 void Context::attach(const ChannelSetup& setup, std::function<void(const ChannelError&)> failed) {
   const Turn turn(*this);
-  channels_.push_back(std::make_unique<Channel>(
-      world_, setup, [this, group = setup.group, failed = std::move(failed)](const ChannelError& e) {
-        failed(e);
-        stop_group(group);
-      }));
+  const auto end = [this, group = setup.group, failed = std::move(failed)](const ChannelError& e) {
+    failed(e);
+    stop_group(group);
+  };
+  channels_.push_back(std::make_unique<Channel>(world_, setup, end));
 }
 
 void Context::stop_group(uint32_t group) {

@@ -33,7 +33,9 @@ bool CopyEngine::start(uint32_t launch) {
     bad(kClassError, "LAUNCH_DMA {:#x}", launch);
   if (transfer == copy::kNonPipelined && !idle()) return false;
   if (jobs_.size() >= kMostCopies) return false;
-  const auto place = [&](size_t upper) { return offsets_[upper + 1] | uint64_t(offsets_[upper]) << 32; };
+  const auto place = [&](size_t upper) {
+    return offsets_[upper + 1] | uint64_t(offsets_[upper]) << 32;
+  };
   Job job{issuer_.accessor(slot_, "a copy"), place(2), place(0), line_bytes_,
               (launch & copy::kFlush) != 0};
   if (job.dst < job.src + job.bytes && job.src < job.dst + job.bytes)

@@ -96,8 +96,8 @@ bool Channel::take() {
 bool Channel::fetch() {
   if (get_ == end_) return false;
   if (end_ >= setup_.entries) bad(kHostError, "GPPut {} of {} entries", end_, setup_.entries);
-  const uint64_t entry =
-      load_word<uint64_t>(issuer_.peek(setup_.gpfifo_address + uint64_t(get_) * 8, 8, "the GPFIFO"));
+  const uint64_t at = setup_.gpfifo_address + uint64_t(get_) * 8,
+                 entry = load_word<uint64_t>(issuer_.peek(at, 8, "the GPFIFO"));
   const uint64_t address = entry & kAddressMask & ~uint64_t{3};
   const uint32_t words = uint32_t(entry >> kLengthBit) & (kMostWords - 1);
   if (words == 0 || (entry & 3) || !(entry >> kLevelBit & 1) || entry >> kSyncBit)
@@ -200,7 +200,8 @@ bool Channel::semaphore(uint32_t execute) {
   }
   const uint32_t known =
       host::kOperation | host::kPayload64 | host::kReleaseWfi | host::kTimestamp;
-  if (operation != host::kRelease || (execute & ~known)) bad(kHostError, "SEM_EXECUTE {:#x}", execute);
+  if (operation != host::kRelease || (execute & ~known))
+    bad(kHostError, "SEM_EXECUTE {:#x}", execute);
   if ((execute & host::kReleaseWfi) && !idle()) return false;
   release(address, payload, execute);
   return true;

@@ -93,7 +93,8 @@ Qmd decode_qmd(const ChipKind& chip, std::span<const uint32_t> dwords) {
   q.sass_version = uint32_t(f.take("SASS_VERSION"));
   q.program = f.take("PROGRAM_ADDRESS_LOWER") | f.take("PROGRAM_ADDRESS_UPPER") << 32;
   read_banks(f, chip, q);
-  const uint64_t next = f.take("DEPENDENT_QMD0_POINTER") << 8, action = f.take("DEPENDENT_QMD0_ACTION"),
+  const uint64_t next = f.take("DEPENDENT_QMD0_POINTER") << 8,
+                 action = f.take("DEPENDENT_QMD0_ACTION"),
                  prefetch = f.take("DEPENDENT_QMD0_PREFETCH");
   if (f.take("DEPENDENT_QMD0_ENABLE")) {
     if (next == 0 || action != kSchedule || prefetch != 1)

@@ -1,7 +1,8 @@
 // Stub: what the emulated GPU's object files have where NVIDIA's have a kernel's instructions. It
 // names the text of PTX that is interpreted in their place, and says what of the machine the kernel
-// takes, which a launch is held against. Made by assembler.cpp, read by compute.cpp where a launch's
-// program address points. No instruction of NVIDIA's machines is read, made or executed anywhere.
+// takes, which a launch is held against. Made by assembler.cpp, read by compute_engine.cpp where a
+// launch's program address points. No instruction of NVIDIA's machines is read, made or executed
+// anywhere.
 #pragma once
 
 #include <cstdint>

@@ -165,7 +165,7 @@ std::string Scene::asked_launch(const hcq::DispatchCmd& d) const {
 
 std::vector<std::string> Scene::asked() const {
   std::vector<std::string> out;
-  // Of a compute channel: an idle host is owed, the instruction cache is void; which engine was used.
+  // Of a compute channel: an idle host is owed, the instruction cache is void; what was used.
   bool idle = true, code = true, copied = false, launched = false;
   bool one = false;  // a launch, or a chain of them, is all that is in flight
   const auto address = [](const hcq::Signal* s) {
@@ -403,8 +403,8 @@ TEST(NvEncode, TimestampsWant16Bytes) {
   EXPECT_THROW(encode_compute(in), InvalidArgument);
 }
 
-// Banks beside bank 0, each by fields of its own (clc7c0qmd.h: 640+i, 1024+64i; clcbc0qmd.h: 416+4i,
-// 1536+64i with addresses >> 6).
+// Banks beside bank 0, each by fields of its own (clc7c0qmd.h: 640+i, 1024+64i; clcbc0qmd.h:
+// 416+4i, 1536+64i with addresses >> 6).
 TEST(NvEncode, FurtherConstantBanks) {
   for (const Generation* g : {&ampere(), &hopper()}) {
     Scene scene(*g, false);

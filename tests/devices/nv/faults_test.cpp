@@ -101,8 +101,8 @@ void use_everything(Machine& machine, std::vector<std::string>& errors) {
 
 class NvCallFails : public testing::TestWithParam<const char*> {};
 
-// Whichever call it is: an error that names it, or what a destructor says; no hang, no crash, nothing
-// left behind, and the next device works.
+// Whichever call it is: an error that names it, or what a destructor says; no hang, no crash,
+// nothing left behind, and the next device works.
 TEST_P(NvCallFails, EveryCallInTurn) {
   std::vector<std::string> errors;
   uint64_t all = 0;

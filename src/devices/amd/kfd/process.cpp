@@ -61,7 +61,8 @@ Gpu& Process::attach(const GpuNode& node) {
   std::lock_guard lock(mutex_);
   auto it = gpus_.find(node.gpu_id);
   if (it == gpus_.end()) {
-    Gpu gpu{node, open_file(*kernel_, fmt::format("/dev/dri/renderD{}", node.render_minor)), nullptr};
+    const std::string path = fmt::format("/dev/dri/renderD{}", node.render_minor);
+    Gpu gpu{node, open_file(*kernel_, path), nullptr};
     uapi::AcquireVm vm{uint32_t(gpu.render.fd()), node.gpu_id};
     checked(kernel_->ioctl(fd(), uapi::kAcquireVm, &vm), "ACQUIRE_VM({}, gpu {})", node.arch(),
             node.gpu_id);

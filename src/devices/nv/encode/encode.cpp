@@ -165,8 +165,8 @@ class ComputeEncoder : ChannelEncoder {
     put(kComputeSubchannel, method::SEND_SIGNALING_PCAS2_B, {kPcasPrefetchSchedule});
   }
 
-  // A host's WFI waits for the engine that the channel used last, so that no work is left on one when
-  // the other is used.
+  // A host's WFI waits for the engine that the channel used last, so that no work is left on one
+  // when the other is used.
   enum class Engine : uint8_t { None, Compute, Copy };
   // True: nothing is in flight then.
   bool begin_work(Engine engine) {
@@ -222,8 +222,8 @@ class ComputeEncoder : ChannelEncoder {
   }
 
   PacketWriter launches_;
-  // The one launch that is in flight, or the end of the one chain of launches, if so: what a barrier
-  // orders behind it is launched by it, and the host need not wait.
+  // The one launch that is in flight, or the end of the one chain of launches, if so: what a
+  // barrier orders behind it is launched by it, and the host need not wait.
   std::optional<uint32_t> tail_;
   Engine last_ = Engine::None;  // that has been used since the list began
   bool idle_owed_ = true;   // earlier work of this channel has to have ended

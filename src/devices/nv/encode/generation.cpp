@@ -6,7 +6,7 @@ namespace tuff::devices::nv {
 namespace {
 
 // Bank 0 as ptxas 12.9 and 13.5 use it (docs/design/nv.md). At 0x118 of Ampere's and 0x208 of
-// Hopper's there is a descriptor of global memory, whose contents are nowhere published: it stays 0.
+// Hopper's there is a descriptor of global memory, whose contents are not published: it stays 0.
 constexpr BankLayout kAmpereBank{0x0, 0xc, 0x18, 0x20, 0x28};
 constexpr BankLayout kHopperBank{0x0, 0xc, kNowhere, 0x20, 0x28};
 

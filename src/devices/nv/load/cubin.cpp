@@ -100,7 +100,8 @@ struct Cubin::Loader : ElfFile {
     if (title.starts_with(kText) && placed[i] != kNotPlaced) {
       KernelCode& code = kernel(title.substr(kText.size())).code;
       code.entry = placed[i];
-      code.barriers = std::max(code.barriers, uint32_t(s.sh_flags >> kBarriersShift) & kBarriersMask);
+      code.barriers =
+          std::max(code.barriers, uint32_t(s.sh_flags >> kBarriersShift) & kBarriersMask);
     } else if (title.starts_with(kShared)) {
       kernel(title.substr(kShared.size())).code.shared_bytes = uint32_t(s.sh_size);
     } else if (title.starts_with(kConstant) && placed[i] != kNotPlaced) {

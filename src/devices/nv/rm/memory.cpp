@@ -87,7 +87,8 @@ void Space::give_back(uint64_t address) noexcept {
 Buffer::Buffer(Space& space, size_t size_bytes, MemoryDomain domain)
     : space_(space), size_(align_up(size_bytes, kPageBytes)) {
   const bool huge = domain != MemoryDomain::System && size_ >= kFewestHugeBytes;
-  if (domain != MemoryDomain::System) size_ = align_up(size_, huge ? kHugePageBytes : kBigPageBytes);
+  if (domain != MemoryDomain::System)
+    size_ = align_up(size_, huge ? kHugePageBytes : kBigPageBytes);
   try {
     allocate(domain);
     address_ = space.reserve(size_, huge ? kHugePageBytes : kBigPageBytes);

@@ -10,8 +10,8 @@
 namespace tuff::emu::nv {
 namespace {
 
-// A thread that has run out of work looks at doorbells this long before it sleeps, and then more and
-// more seldom.
+// A thread that has run out of work looks at doorbells this long before it sleeps, and then more
+// and more seldom.
 constexpr uint64_t kSpinForDoorbellNs = 20'000, kBusyNs = 20'000'000;
 constexpr auto kLookOften = std::chrono::microseconds(50);
 constexpr auto kLookSeldom = std::chrono::milliseconds(1);
@@ -78,7 +78,7 @@ bool Engines::look_at_doorbells() {
     }
     if (!known)
       reports_.add({FindingKind::BadPacket, gpu, token, 0,
-                    fmt::format("the doorbell is rung with {}, which is no channel's token", token)});
+                    fmt::format("the doorbell is rung with {}, no channel's token", token)});
   }
   return rung;
 }

@@ -1,7 +1,7 @@
-// Engines: what makes the contexts of a machine go on: a thread of its own, which looks at doorbells
-// by itself. Called by machine.cpp and rm/objects.cpp. A doorbell is a plain store that wakes no
-// thread; it tells of one channel, but two that come before the thread looks leave one word, so all
-// channels of the GPU are looked at.
+// Engines: what makes the contexts of a machine go on: a thread of its own, which looks at
+// doorbells by itself. Called by machine.cpp and rm/objects.cpp. A doorbell is a plain store that
+// wakes no thread; it tells of one channel, but two that come before the thread looks leave one
+// word, so all channels of the GPU are looked at.
 #pragma once
 
 #include <atomic>

@@ -189,10 +189,11 @@ int NvMachine::answer(const char* name, const Refused& refused) {
 }
 
 uint32_t NvMachine::told(const char* name, const RmRefused& refused) {
+  const auto status = uint32_t(refused.status);
   if (refused.mistake)
     reports_.add({FindingKind::BadCall, 0, 0, 0,
-                  fmt::format("{}: {} (status {:#x})", name, refused.why, uint32_t(refused.status))});
-  return uint32_t(refused.status);
+                  fmt::format("{}: {} (status {:#x})", name, refused.why, status)});
+  return status;
 }
 
 template <class T>

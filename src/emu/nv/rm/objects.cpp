@@ -121,7 +121,8 @@ nvrm::Handle Objects::alloc(uint64_t file, const nvrm::Alloc& a, std::span<std::
   const nvrm::Handle handle = a.object ? a.object : next_handle_++;
   if (a.object_class == object::Root) {
     if (a.parent != 0) refuse_rm(Status::InvalidObjectParent, "a client beneath {:#x}", a.parent);
-    if (clients_.contains(handle)) refuse_rm(Status::InvalidClient, "client {:#x} is there", handle);
+    if (clients_.contains(handle))
+      refuse_rm(Status::InvalidClient, "client {:#x} is there", handle);
     Client& c = clients_[handle];
     c.file = file;
     c.objects[handle].order = next_order_++;
@@ -129,7 +130,8 @@ nvrm::Handle Objects::alloc(uint64_t file, const nvrm::Alloc& a, std::span<std::
   }
   Client& c = client(a.client);
   if (c.file != file) refuse_rm(Status::InvalidClient, "client {:#x} of another file", a.client);
-  if (c.objects.contains(handle)) refuse_rm(Status::InvalidObject, "handle {:#x} is in use", handle);
+  if (c.objects.contains(handle))
+    refuse_rm(Status::InvalidObject, "handle {:#x} is in use", handle);
   Object& parent = find(a.client, a.parent);
   check_parent(a.object_class, parent);
   Object o;
@@ -253,7 +255,8 @@ void Objects::make_channel(Client& c, Object& o, std::span<std::byte> parameters
   channel->userd = memory(p.userd_memory[0], "USERD");
   const uint64_t userd = p.userd_offset[0];
   if (userd % nvrm::kUserdBytes || userd + nvrm::kUserdBytes > channel->userd->size_bytes)
-    refuse_rm(Status::InvalidArgument, "USERD at {} of {} bytes", userd, channel->userd->size_bytes);
+    refuse_rm(Status::InvalidArgument, "USERD at {} of {} bytes", userd,
+              channel->userd->size_bytes);
   if (p.gpfifo_entries == 0 || (p.gpfifo_entries & (p.gpfifo_entries - 1)) ||
       p.gpfifo_address % 8 || p.engine != nvrm::kEngineGraphics)
     refuse_rm(Status::InvalidArgument, "a GPFIFO of {} entries at {:#x} for engine {}",

@@ -52,7 +52,8 @@ void Uvm::unregister_space(const nvrm::uvm::UnregisterGpu& a) {
   GpuEntry& g = gpu(a.gpu);
   if (!g.space) refuse_rm(Status::InvalidDevice, "the GPU has no VA space");
   for (const auto& [handles, c] : channels_)
-    if (c.gpu == a.gpu) refuse_rm(Status::InvalidState, "channel {:#x} is registered", handles.second);
+    if (c.gpu == a.gpu)
+      refuse_rm(Status::InvalidState, "channel {:#x} is registered", handles.second);
   g.space->registered = false;
   g.space = nullptr;
 }
@@ -114,7 +115,7 @@ void Uvm::map(const nvrm::uvm::MapExternalBegin& begin, const nvrm::uvm::MapExte
               o.memory->size_bytes);
   if (begin.offset != 0 || begin.length != o.memory->size_bytes ||
       begin.base % o.memory->page_bytes)
-    refuse_rm(Status::InvalidAddress, "memory in pages of {:#x} bytes is mapped as a whole, at {:#x}",
+    refuse_rm(Status::InvalidAddress, "memory in pages of {:#x} bytes is mapped whole, at {:#x}",
               o.memory->page_bytes, begin.base);
   for (const nvrm::uvm::GpuAttributes& a : attributes) {
     const GpuEntry& g = gpu(a.gpu);
