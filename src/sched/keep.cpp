@@ -137,6 +137,7 @@ class RowKeeper {
   // ---- one kernel for each last product ----
   bool try_island(const Island& from) {
     tried_.insert(tried_.end(), from.rows.begin(), from.rows.end());
+    if (!std::ranges::all_of(from.last, [&](uint32_t c) { return rows_known(c); })) return false;
     for (uint32_t r : from.rows) {
       if (!store_reductions(r)) return false;
     }
@@ -172,6 +173,12 @@ class RowKeeper {
         if (steps_[r].rows && !one_sweep_fills(m)) add_once(apart, r);
     }
     return false;
+  }
+
+  // A row may have any length; how many there are is a number.
+  bool rows_known(uint32_t last) const {
+    return std::ranges::all_of(steps_[last].loops,
+                               [](const UOp& r) { return r->src(0)->is_const(); });
   }
 
   // What rows are reduced to may be read from memory: each number has a slot.

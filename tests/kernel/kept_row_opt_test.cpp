@@ -139,6 +139,31 @@ TEST(KeptRowOpts, RowsOfASoftmaxNeedNotBeWhole) {
   EXPECT_EQ(slab(attention_gradient_ast(2, 16, 8), 4).axis, -1);
 }
 
+// Behind what the last row of a workgroup sees there are no slabs: loops as long as its number says.
+TEST(KeptRowOpts, SlabsThatAMaskHidesAreNotComputed) {
+  const Target gpu = builtin_target("spirv-generic");
+  const auto loops_by_group = [&](const UOp& ast, const std::vector<Opt>& opts) {
+    const LinearKernel k = lower_with(ast, gpu, opts);
+    expect_same(ast, k, 1e-5, to_string(opts));
+    return std::ranges::count_if(k.ops, [](const UOp& op) {
+      return op->op == Op::Range && !op->src(0)->is_const();
+    });
+  };
+  for (const bool causal : {false, true}) {
+    const UOp ast = attention_ast(2, 24, 8, causal);
+    const Tiling t(ast_for_opts(ast, gpu), gpu);
+    for (const int64_t elements : {4, 7}) {
+      std::vector<Opt> opts{{OptKind::Local, 2, 8}, {OptKind::Slab, t.slab_axes[0], elements},
+                            {OptKind::Local, 1, 4}, {OptKind::Group, 1, 0}};
+      EXPECT_EQ(loops_by_group(ast, opts), causal) << to_string(opts);
+      opts.back().amount = 2;  // the last groups have loops of three tiles
+      EXPECT_EQ(loops_by_group(ast, opts), causal) << to_string(opts);
+      opts.pop_back();  // one workgroup has all rows
+      EXPECT_EQ(loops_by_group(ast, opts), 0) << to_string(opts);
+    }
+  }
+}
+
 // A sum of the scores themselves has to be made before probabilities take their place.
 TEST(KeptRowOpts, ASumOfScoresIsMadeBesideTheirSoftmax) {
   const Target gpu = builtin_target("spirv-generic");

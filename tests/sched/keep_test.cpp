@@ -225,6 +225,17 @@ TEST(KeptRows, RandomSymbolicRowsInParts) {
   }
 }
 
+// How many rows there are is a number, wherever they are kept.
+TEST(KeptRows, RowsOfASymbolicNumberStayApart) {
+  const Dim n(variable("keep_rows", 4, 32));
+  const UOp q = shrink(host_buffer({2, 32, 8}), {{0, 2}, {Dim(0), n}, {0, 8}}),
+            k = host_buffer({2, 64, 8}), v = host_buffer({2, 64, 8});
+  for (const Target& t : {cpu_of(1), gpu_of(1), gpu_of(8)}) {
+    const Scheduled s = scheduled({heads(q, k, v).result}, t);
+    EXPECT_EQ(kernel_count(*s.schedule), 3) << to_text(*s.schedule);
+  }
+}
+
 TEST(KeptRows, SmallMatricesOfGradientsAreStored) {
   const Heads h = heads(2, 16, 16, 8);
   std::vector<UOp> sinks = gradients_of(h, contiguous(host_buffer({2, 16, 8})));

@@ -9,6 +9,7 @@
 #include "ir/scalar_eval.h"
 #include "ir/symbolic.h"
 #include "kernel/analysis/ranges.h"
+#include "kernel/analysis/seen_columns.h"
 #include "kernel/opt/matrices.h"
 #include "kernel/opt/rules.h"
 #include "kernel/opt/stage.h"
@@ -224,17 +225,52 @@ class Builder {
     UOpMap<UOp> groups;
     if (const auto& m = t_.matrices)
       elements_ = matrix_elements(*m, t_.target.subgroup_size, axes_.next_id());
+    const UOp seen = seen_of_slabs();
     for (const bool sized_by_groups : {false, true}) {
       for (size_t i = 0; i < built_.size(); i++) {
         Axis axis = t_.axes[i];
-        const bool by_groups = std::ranges::any_of(
-            toposort(axis.range->src(0)), [](const Node* n) { return n->op == Op::Range; });
+        const bool skips = axis.slabs && seen;
+        const bool by_groups =
+            skips || std::ranges::any_of(toposort(axis.range->src(0)),
+                                         [](const Node* n) { return n->op == Op::Range; });
         if (by_groups != sized_by_groups) continue;
         for (AxisPart& p : axis.parts) p.size = by_groups ? substitute(p.size, groups) : p.size;
+        if (skips) axis.parts[0].size = slabs_seen(axis, seen);
         built_[i] = axes_.build(axis, element_of(int(i)));
         groups.emplace(axis.range, built_[i].value);
       }
     }
+  }
+
+  // By the rows: how much of a row that is taken slab by slab its mask lets through.
+  UOp seen_of_slabs() const {
+    std::vector<UOp> columns;
+    for (const Axis& a : t_.axes)
+      if (a.slabs) columns.push_back(a.range);
+    return columns.empty() ? UOp() : seen_columns(t_.ast, columns);
+  }
+  // How many slabs the last rows of a workgroup see.
+  UOp slabs_seen(const Axis& axis, const UOp& seen) const {
+    const LinearForm f = linear_form(seen);
+    UOp last = index_const(f.constant);
+    for (const auto& [row, step] : f.terms)
+      last = last + last_of_group(size_t(axis_of(t_, row.get()))) * step;
+    int64_t elements = 1;
+    for (const AxisPart& p : std::span(axis.parts).subspan(1)) elements *= p.size->max;
+    const UOp &all = axis.parts[0].size,
+              seen_slabs = simplify(floordiv(last + (elements - 1), index_const(elements)));
+    return simplify(where(lt(seen_slabs, all), seen_slabs, all));
+  }
+  // The last element of an axis that a workgroup has: the same for all of its invocations.
+  UOp last_of_group(size_t axis) const {
+    UOp last = index_const(0);
+    size_t built = 0;
+    for (const AxisPart& p : t_.axes[axis].parts) {
+      if (p.size->is_const_int(1)) continue;
+      const UOp& range = built_[axis].ranges[built++];
+      last = last * p.size + (p.kind == AxisKind::Group ? range : p.size - 1);
+    }
+    return last;
   }
 
   UOp element_of(int axis) const {
