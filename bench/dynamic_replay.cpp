@@ -101,11 +101,7 @@ class Forward {
   Jit jit_;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const std::string device = argc > 1 ? argv[1] : "CPU";
-  const int64_t batch = argc > 2 ? std::atoll(argv[2]) : 1;
+int measure_all(const std::string& device, int64_t batch) {
   const auto opened = engine::Device::get(device);
   if (opened->name().starts_with("VULKAN")) time_submits(devices::vulkan_api(opened->hcq()));
   Forward dynamic(device, batch, {});
@@ -122,4 +118,22 @@ int main(int argc, char** argv) {
   std::printf("  captured for T 64 alone: %9.1f us, host %6.1f us\n", median(fixed.wall),
               median(fixed.host));
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string device = argc > 1 ? argv[1] : "CPU";
+  const int64_t batch = argc > 2 ? std::atoll(argv[2]) : 1;
+  if (argc > 3 || device.starts_with("-") || batch < 1) {
+    const bool asked = device == "-h" || device == "--help";
+    std::fprintf(asked ? stdout : stderr, "Usage: dynamic_replay [DEVICE [BATCH]]\n");
+    return asked ? 0 : 2;
+  }
+  try {
+    return measure_all(device, batch);
+  } catch (const tuff::Error& e) {
+    std::fprintf(stderr, "dynamic_replay: %s\n", e.what());
+    return 1;
+  }
 }

@@ -87,10 +87,11 @@ void choose_steps(FinetuneOptions& o, size_t rows) {
   if (t.checkpoints.resume.empty()) t.warmup_steps = o.warmup.value_or(t.steps / 30);
 }
 
-Json done(const FinetuneOptions& o, const Rows& rows, const models::TrainingReport& report) {
+Json done(const FinetuneOptions& o, const std::string& kept, const Rows& rows,
+          const models::TrainingReport& report) {
   Json line = done_line("finetune", report);
   line.update({{"model", o.model},
-               {"adapter", o.training.full ? Json() : Json(o.run.folder)},
+               {"adapter", o.training.full ? Json() : Json(kept)},
                {"written", o.model_path().empty() ? Json() : Json(o.model_path())},
                {"rows", rows.learned.rows()},
                {"context", rows.learned.length()},
@@ -103,20 +104,46 @@ Json done(const FinetuneOptions& o, const Rows& rows, const models::TrainingRepo
   return line;
 }
 
-// Also of a training that was interrupted, as far as it came.
-void write_results(const FinetuneOptions& o, const models::FinetuneTrainer& trainer) {
-  if (trainer.report().steps.empty()) return;
+// Where it was kept. A training may have taken hours: where its folder takes no files another one
+// does.
+std::string save_adapter(const FinetuneOptions& o, const language::Adapter& adapter) {
+  namespace fs = std::filesystem;
+  try {
+    adapter.save(o.run.folder, o.model);
+    return o.run.folder;
+  } catch (const IoError& e) {
+    std::error_code ignored;
+    for (const fs::path& place : {fs::temp_directory_path(ignored), fs::current_path(ignored)}) {
+      std::string folder = (place / "tuff-adapter-kept").string();
+      while (os::exists(folder)) folder += '+';
+      try {
+        adapter.save(folder, o.model);
+      } catch (const IoError&) {
+        fs::remove(folder, ignored);
+        continue;
+      }
+      print_error(fmt::format("{}; the adapter is in {} instead: move it", e.what(), folder));
+      return folder;
+    }
+    throw;
+  }
+}
+
+// Also of a training that was interrupted, as far as it came. Where the adapter is.
+std::string write_results(const FinetuneOptions& o, const models::FinetuneTrainer& trainer) {
+  if (trainer.report().steps.empty()) return o.run.folder;
   const auto& adapter = trainer.adapter();
-  if (adapter) adapter->save(o.run.folder, o.model);
+  const std::string kept = adapter ? save_adapter(o, *adapter) : o.run.folder;
   if (adapter && !o.run.json)
-    fmt::print("adapter: {} (tuff chat {} --lora {})\n", o.run.folder, o.model, o.run.folder);
+    fmt::print("adapter: {} (tuff chat {} --lora {})\n", kept, o.model, kept);
   const std::string to = o.model_path();
-  if (to.empty()) return;
+  if (to.empty()) return kept;
   WriteBar bar("write");
   const language::Quantized done =
       trainer.tuned().save(to, {.type = o.type, .overwrite = o.force, .progress = std::ref(bar)});
   bar.clear();
   if (!o.run.json) fmt::print("model: {}\n", written_text(to, done));
+  return kept;
 }
 
 void take_full(FinetuneOptions& o) {
@@ -158,9 +185,10 @@ int finetune(FinetuneOptions o) {
   TrainingDisplay display("finetune", t.steps, o.run.json);
   run_training(trainer, display, [] {});
   if (!o.run.json) print_summary(trainer.report());
-  write_results(o, trainer);
-  if (o.run.json) print_json(done(o, rows, trainer.report()));
-  return finish(o.run, curve, trainer.report());
+  const std::string kept = write_results(o, trainer);
+  if (o.run.json) print_json(done(o, kept, rows, trainer.report()));
+  const int code = finish(o.run, curve, trainer.report());
+  return kept == o.run.folder ? code : kExitFailed;
 }
 
 void add_texts(CLI::App& c, FinetuneOptions& o) {

@@ -21,12 +21,12 @@ struct LoraOptions {
 };
 
 /// Two matrices for each of some linear maps: (rank, in) and (out, rank), of which a Model adds the
-/// product. Copies share.
+/// product. Of experts (experts, rank, in) and (experts, out, rank), in files one by one. Copies share.
 class Adapter {
  public:
   /// One that changes nothing yet: the first matrix is drawn as a linear layer's weight is, the
   /// second one is 0. InvalidArgument for a rank below 1, and for a target that is none of
-  /// the model's maps; Unsupported for experts and encoders.
+  /// the model's maps; Unsupported for encoders.
   static Adapter create(const Model& model, const LoraOptions& options = {});
   /// A folder as the library PEFT writes it: adapter_config.json and adapter_model.safetensors.
   /// IoError, and InvalidArgument or Unsupported naming what is missing, has another shape than the

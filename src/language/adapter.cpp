@@ -4,7 +4,9 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <random>
+#include <set>
 #include <span>
 
 #include <fmt/format.h>
@@ -24,12 +26,17 @@ using Json = nlohmann::json;
 constexpr int64_t kLargestRank = 4096;
 
 using Map = Projection LayerWeights::*;
+using ExpertMap = ExpertMaps Experts::*;
+using SharedMap = Projection Experts::*;
 
 // A linear map of each layer, by transformers' name of it and by GGUF's. Where files have several
-// as one, these stand behind each other.
+// as one, these stand behind each other. Those of experts are one for each, of which files have
+// matrices one by one.
 struct Target {
   std::string_view part, name, tensor;
-  std::array<Map, 3> maps;
+  std::array<Map, 3> maps = {};
+  ExpertMap experts = nullptr;
+  SharedMap shared = nullptr;
 };
 constexpr Target kUsual[] = {
     {"self_attn", "q_proj", "attn_q", {&LayerWeights::queries}},
@@ -39,6 +46,21 @@ constexpr Target kUsual[] = {
     {"mlp", "gate_proj", "ffn_gate", {&LayerWeights::gate}},
     {"mlp", "up_proj", "ffn_up", {&LayerWeights::up}},
     {"mlp", "down_proj", "ffn_down", {&LayerWeights::down}},
+};
+constexpr Target kMixtral[] = {
+    kUsual[0], kUsual[1], kUsual[2], kUsual[3],
+    {"block_sparse_moe.experts", "w1", "ffn_gate_exps", {}, &Experts::gate},
+    {"block_sparse_moe.experts", "w3", "ffn_up_exps", {}, &Experts::up},
+    {"block_sparse_moe.experts", "w2", "ffn_down_exps", {}, &Experts::down},
+};
+constexpr Target kQwenExperts[] = {
+    kUsual[0], kUsual[1], kUsual[2], kUsual[3], kUsual[4], kUsual[5], kUsual[6],
+    {"mlp.experts", "gate_proj", "ffn_gate_exps", {}, &Experts::gate},
+    {"mlp.experts", "up_proj", "ffn_up_exps", {}, &Experts::up},
+    {"mlp.experts", "down_proj", "ffn_down_exps", {}, &Experts::down},
+    {"mlp.shared_expert", "gate_proj", "ffn_gate_shexp", {}, nullptr, &Experts::shared_gate},
+    {"mlp.shared_expert", "up_proj", "ffn_up_shexp", {}, nullptr, &Experts::shared_up},
+    {"mlp.shared_expert", "down_proj", "ffn_down_shexp", {}, nullptr, &Experts::shared_down},
 };
 constexpr Target kPhi3[] = {
     {"self_attn", "qkv_proj", "attn_qkv",
@@ -67,12 +89,14 @@ Family family_of(const Config& c) {
     fail<Unsupported>("adapters of {}, which writes no texts, are not known", name);
   if (name == "gpt2") return {"transformer.h", kGpt2, true};
   if (name == "phi3") return {"model.layers", kPhi3, false};
+  if (c.experts > 0 && name == "llama") return {"model.layers", kMixtral, false};
+  if (c.experts > 0) return {"model.layers", kQwenExperts, false};
   return {"model.layers", kUsual, false};
 }
 
 // As PEFT does: by the name, or what it ends in.
 bool is_meant(const Target& t, std::string_view wanted) {
-  return wanted == t.name || wanted == fmt::format("{}.{}", t.part, t.name);
+  return fmt::format(".{}.{}", t.part, t.name).ends_with(fmt::format(".{}", wanted));
 }
 
 std::vector<std::string> names_of(const Family& family) {
@@ -100,8 +124,11 @@ std::vector<const Target*> chosen(const Family& family, const LoraOptions& o) {
   return out;
 }
 
-std::string name_of(const Family& family, size_t layer, const Target& t, char matrix) {
-  return fmt::format("base_model.model.{}.{}.{}.{}.lora_{}.weight", family.layers, layer, t.part,
+// Of the matrices of one expert, where there is one.
+std::string name_of(const Family& family, size_t layer, const Target& t, char matrix,
+                    std::optional<int64_t> expert = {}) {
+  const std::string part = expert ? fmt::format("{}.{}", t.part, *expert) : std::string(t.part);
+  return fmt::format("base_model.model.{}.{}.{}.{}.lora_{}.weight", family.layers, layer, part,
                      t.name, matrix);
 }
 
@@ -109,33 +136,60 @@ std::string tensor_of(size_t layer, const Target& t) {
   return fmt::format("blk.{}.{}.weight", layer, t.tensor);
 }
 
+// Those of a layer that has them: of a model with experts some layers may have none.
+bool has(const LayerWeights& l, const Target& t) {
+  if (t.experts) return l.experts.router.defined();
+  if (t.shared) return (l.experts.*t.shared).weight.defined();
+  return (l.*t.maps[0]).weight.defined();
+}
+
 struct Extents {
-  int64_t out = 0, in = 0;
+  int64_t out = 0, in = 0, experts = 0;  // 0: it is one map
 };
 Extents extents_of(const LayerWeights& l, const Target& t) {
-  Extents e;
-  for (const Map map : t.maps) {
-    if (!map) continue;
-    const Projection& p = l.*map;
-    if (!p.weight.defined())
-      fail<Unsupported>("the model's layers have no map {}; adapters of experts are not known yet: "
-                        "targets may be q_proj, k_proj, v_proj and o_proj", t.name);
-    e.out += p.out(), e.in = int64_t(p.weight.size(1));
+  if (t.experts) {
+    const ExpertMaps& maps = l.experts.*t.experts;
+    return {maps.out, maps.in, maps.count};
   }
+  Extents e;
+  const auto add = [&](const Projection& p) { e.out += p.out(), e.in = int64_t(p.weight.size(1)); };
+  if (t.shared) add(l.experts.*t.shared);
+  for (const Map map : t.maps)
+    if (map) add(l.*map);
   return e;
 }
 
-// Every matrix with its name and extents, in the order of the layers.
-template <class Function>
-void for_each_matrix(const Config& c, const Weights& w, const LoraOptions& o, const Function& f) {
+// A matrix of the adapter, and those of files that it is made of.
+struct Matrix {
+  std::string name;
+  std::vector<int64_t> sizes;
+  std::vector<std::string> parts;  // of each expert; empty: it is one itself
+};
+std::vector<Matrix> matrices_of(const Config& c, const Weights& w, const LoraOptions& o) {
   const Family family = family_of(c);
+  std::vector<Matrix> out;
+  std::set<const Target*> missing;
+  for (const Target* t : chosen(family, o)) missing.insert(t);
   for (size_t i = 0; i < w.layers.size(); i++) {
     for (const Target* t : chosen(family, o)) {
+      if (!has(w.layers[i], *t)) continue;
+      missing.erase(t);
       const Extents e = extents_of(w.layers[i], *t);
-      f(name_of(family, i, *t, 'A'), o.rank, e.in);
-      f(name_of(family, i, *t, 'B'), e.out, o.rank);
+      for (const bool first : {true, false}) {
+        const char letter = first ? 'A' : 'B';
+        Matrix m{name_of(family, i, *t, letter),
+                 {first ? o.rank : e.out, first ? e.in : o.rank},
+                 {}};
+        for (int64_t expert = 0; expert < e.experts; expert++)
+          m.parts.push_back(name_of(family, i, *t, letter, expert));
+        if (e.experts > 0) m.sizes.insert(m.sizes.begin(), e.experts);
+        out.push_back(std::move(m));
+      }
     }
   }
+  if (out.empty())
+    fail<Unsupported>("the model's layers have no map {}", (*missing.begin())->name);
+  return out;
 }
 
 void require_options(const LoraOptions& o, const Config& c) {
@@ -144,6 +198,12 @@ void require_options(const LoraOptions& o, const Config& c) {
   if (!std::isfinite(o.alpha)) fail<InvalidArgument>("alpha is {}", o.alpha);
   if (o.targets.empty()) fail<InvalidArgument>("an adapter has at least one target");
   chosen(family_of(c), o);
+}
+
+// "...mlp.experts.gate_proj.lora_A.weight" -> "...mlp.experts.3.gate_proj.lora_A.weight".
+std::string of_expert(std::string name, int64_t expert) {
+  constexpr std::string_view kMark = ".experts.";
+  return name.insert(name.find(kMark) + kMark.size(), fmt::format("{}.", expert));
 }
 
 Json adapter_config(const std::string& path) {
@@ -158,7 +218,8 @@ void require_plain(const Json& json, const std::string& path) {
   const auto kind = json.value("peft_type", Json());
   if (kind != "LORA") fail<Unsupported>("{}: peft_type is {}, tuff knows LORA", path, kind.dump());
   for (const char* key : {"use_dora", "use_rslora", "rank_pattern", "alpha_pattern",
-                          "modules_to_save", "layers_to_transform", "lora_bias"}) {
+                          "modules_to_save", "layers_to_transform", "lora_bias",
+                          "target_parameters"}) {
     const Json value = json.value(key, Json());
     if (value.is_null() || value == false || (value.is_structured() && value.empty())) continue;
     fail<Unsupported>("{}: {} is {}, which tuff does not know", path, key, value.dump());
@@ -190,15 +251,16 @@ Adapter Adapter::create(const Model& model, const LoraOptions& options) {
   const std::string device = s.weights.embedding.device();
   std::mt19937_64 random(o.seed);
   nn::StateDict parameters;
-  const auto add = [&](const std::string& name, int64_t rows, int64_t columns) {
-    std::vector<float> values(size_t(rows * columns));
+  for (const Matrix& m : matrices_of(s.config, s.weights, o)) {
+    int64_t count = 1;
+    for (const int64_t n : m.sizes) count *= n;
+    std::vector<float> values(static_cast<size_t>(count));
     // As PEFT's: uniform within the root of 1 / in.
-    const double bound = 1 / std::sqrt(double(columns));
-    if (name.ends_with("A.weight"))
+    const double bound = 1 / std::sqrt(double(m.sizes.back()));
+    if (m.name.ends_with("A.weight"))
       for (float& v : values) v = float((double(random() >> 11) * 0x1p-52 - 1) * bound);
-    parameters.push_back({name, Tensor::from(values, {rows, columns}, {DType::F32, device, true})});
-  };
-  for_each_matrix(s.config, s.weights, o, add);
+    parameters.push_back({m.name, Tensor::from(values, m.sizes, {DType::F32, device, true})});
+  }
   return Adapter(std::move(o), family_of(s.config).transposed, std::move(parameters));
 }
 
@@ -216,17 +278,22 @@ Adapter Adapter::open(const std::string& folder, const Model& model) {
   std::map<std::string, std::vector<int64_t>> shapes;
   for (const TensorInfo& info : file.info()) shapes.emplace(info.name, info.shape);
   nn::StateDict parameters;
-  const auto take = [&](const std::string& name, int64_t rows, int64_t columns) {
+  const auto take = [&](const std::string& name, const std::vector<int64_t>& wanted) {
     const auto found = shapes.find(name);
     if (found == shapes.end()) fail<InvalidArgument>("{} lacks the tensor {}", path, name);
-    if (found->second != std::vector{rows, columns})
-      fail<InvalidArgument>("{}: the tensor {} is ({}), ({}, {}) was wanted", path, name,
-                            fmt::join(found->second, ", "), rows, columns);
-    Tensor t = file.at(name).detach().to(DType::F32).contiguous().realize();
-    parameters.push_back({name, t.set_requires_grad()});
+    if (found->second != wanted)
+      fail<InvalidArgument>("{}: the tensor {} is ({}), ({}) was wanted", path, name,
+                            fmt::join(found->second, ", "), fmt::join(wanted, ", "));
     shapes.erase(found);
+    return file.at(name).detach().to(DType::F32);
   };
-  for_each_matrix(s.config, s.weights, options, take);
+  for (const Matrix& m : matrices_of(s.config, s.weights, options)) {
+    std::vector<Tensor> parts;
+    for (const std::string& name : m.parts)
+      parts.push_back(take(name, {m.sizes.begin() + 1, m.sizes.end()}));
+    Tensor t = parts.empty() ? take(m.name, m.sizes) : Tensor::stack(parts, 0);
+    parameters.push_back({m.name, t.contiguous().realize().set_requires_grad()});
+  }
   if (!shapes.empty())
     fail<Unsupported>("{}: the tensor {} belongs to none of the adapter's targets", path,
                       shapes.begin()->first);
@@ -236,7 +303,11 @@ Adapter Adapter::open(const std::string& folder, const Model& model) {
 void Adapter::save(const std::string& folder, const std::string& base) const {
   os::make_directories(folder);
   TensorDict out;
-  for (const auto& p : parameters_) out.set(p.name, p.tensor.detach());
+  for (const auto& p : parameters_) {
+    if (p.tensor.dim() == 2) out.set(p.name, p.tensor.detach());
+    for (int64_t e = 0; p.tensor.dim() == 3 && e < int64_t(p.tensor.size(0)); e++)
+      out.set(of_expert(p.name, e), p.tensor.detach().select(0, e));
+  }
   tuff::save(folder + "/adapter_model.safetensors", out);
   const Json json = {{"peft_type", "LORA"},          {"task_type", "CAUSAL_LM"},
                      {"base_model_name_or_path", base}, {"r", options_.rank},
@@ -257,11 +328,14 @@ Model Model::with_adapter(const Adapter& adapter) const {
     LayerWeights& l = state->weights.layers[i];
     for (const Target& t : family.targets) {
       const auto added = additions.find(tensor_of(i, t));
+      const LowRank own = added == additions.end() ? LowRank() : added->second;
+      if (t.experts) (l.experts.*t.experts).adapter = own;
+      if (t.shared) (l.experts.*t.shared).adapter = own;
       int64_t begin = 0;
       for (const Map map : t.maps) {
         if (!map) continue;
         Projection& p = l.*map;
-        p.adapter = added == additions.end() ? LowRank() : added->second;
+        p.adapter = own;
         if (t.maps[1] && p.weight.defined()) p.adapter.part = {begin, p.out()}, begin += p.out();
       }
     }
@@ -278,11 +352,13 @@ std::map<std::string, LowRank> Model::State::additions() const {
   for (const nn::NamedTensor& p : adapter->parameters()) matrices.emplace(p.name, p.tensor);
   for (size_t i = 0; i < weights.layers.size(); i++) {
     for (const Target* t : chosen(family, o)) {
+      if (!has(weights.layers[i], *t)) continue;
       const auto down = matrices.find(name_of(family, i, *t, 'A')),
                  up = matrices.find(name_of(family, i, *t, 'B'));
       const Extents e = extents_of(weights.layers[i], *t);
-      if (down == matrices.end() || up == matrices.end() || down->second.size(1) != e.in ||
-          up->second.size(0) != e.out)
+      if (down == matrices.end() || up == matrices.end() || down->second.size(-1) != e.in ||
+          up->second.size(-2) != e.out ||
+          (e.experts > 0 && down->second.size(0) != e.experts))
         fail<InvalidArgument>("the adapter is of another model: layer {}'s {} is ({}, {})", i,
                               t->name, e.out, e.in);
       // GGUF files have the rows of llama's queries and keys so that what is rotated together is

@@ -17,6 +17,7 @@ constexpr size_t kLeastRows = 16;
 Tensor mean_of(const Config& config, const Weights& weights, const RopeTables& rope,
                const std::vector<Tensor>& in) {
   const int64_t rows = in[0].size(0);
+  const NoGradGuard reading;
   const Tensor x = decode(config, weights, rope, in[0], {.present = in[2] > 0});
   return in[1].reshape({1, rows}).matmul(last_norm(config, weights, x)).reshape({config.width});
 }

@@ -10,4 +10,9 @@ namespace tuff::language {
 // (rows, width) -> (rows, width).
 Tensor feed_forward(const Config& config, const LayerWeights& layer, const Tensor& x);
 
+// What experts have in common with it.
+Tensor activated(const Config& config, const Tensor& x);
+Tensor gated(const Config& config, const Projection& gate, const Projection& up,
+             const Projection& down, const Tensor& x);
+
 }  // namespace tuff::language

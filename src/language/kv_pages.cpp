@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kBlock = 32;
 constexpr double kMost = 127;  // of the numbers of a block
-constexpr std::array<const char*, 4> kNames{"f16", "bf16", "f32", "q8_0"};  // as CacheType
+constexpr std::array<const char*, 4> kCacheNames{"f16", "bf16", "f32", "q8_0"};  // as CacheType
 
 DType dtype_of(CacheType type) {
   static constexpr DType kTypes[] = {DType::F16, DType::BF16, DType::F32, DType::I8};
@@ -39,10 +39,10 @@ Tensor picked(const Tensor& memory, const Tensor& table) {
 }  // namespace
 
 CacheType cache_type(const std::string& name) {
-  const auto found = std::ranges::find(kNames, name);
-  if (found == kNames.end())
-    fail<InvalidArgument>("a cache of {}: one of {} was wanted", name, fmt::join(kNames, ", "));
-  return CacheType(found - kNames.begin());
+  const auto found = std::ranges::find(kCacheNames, name);
+  if (found == kCacheNames.end())
+    fail<InvalidArgument>("a cache of {}: one of {} was wanted", name, fmt::join(kCacheNames, ", "));
+  return CacheType(found - kCacheNames.begin());
 }
 
 void require_cache(CacheType type, int64_t head_size) {

@@ -48,6 +48,7 @@ int64_t PagedReader::rows_for(int64_t tokens) {
 }
 
 std::vector<Tensor> PagedReader::forward(Shape shape, const std::vector<Tensor>& in) {
+  const NoGradGuard reading;
   const Place place{.sequences = shape.sequences,
                     .positions = in[0].select(0, 1),
                     .slots = in[0].select(0, 2),
@@ -62,7 +63,7 @@ Jit& PagedReader::graph(Shape shape) {
   std::unique_ptr<Jit>& graph = graphs_[shape];
   if (!graph) {
     JitOptions varies{.dynamic = {{.argument = 1, .axis = 1, .name = "P", .min = 1,
-                                   .max = std::max(pages_for(context_), int64_t(2))}}};
+                                   .max = pages_for(context_)}}};
     graph = std::make_unique<Jit>(
         [this, shape](const std::vector<Tensor>& in) { return forward(shape, in); },
         std::move(varies));

@@ -26,6 +26,7 @@ Perplexity perplexity(const Model& model, std::span<const int32_t> tokens,
   const bool begins = bos && tokens[0] == *bos;
   const int64_t first = context / 2;
   Jit losses([&](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+    const NoGradGuard reading;
     const Tensor logits = model(in[0]).narrow(0, first, context - 1 - first);
     const Tensor wanted = in[0].narrow(0, first + 1, context - 1 - first);
     return {logits.cross_entropy(wanted, {}, -100, Reduction::None)};

@@ -38,7 +38,9 @@ class Reader {
     return (t.requires_grad() ? t : t.detach()).to(DType::F32);  // in the kernel that reads it
   }
   ExpertMaps experts(const std::string& name, int64_t count, int64_t out, int64_t in) {
-    ExpertMaps maps{count, out, in, at(name, {count, out, in}), ""};
+    at(name, {count, out, in});
+    const Tensor numbers = file_.at(name);  // as they are stored: picked before they are widened
+    ExpertMaps maps{count, out, in, numbers.requires_grad() ? numbers : numbers.detach(), ""};
     const Tensor blocks = io::packed_blocks(file_, name);
     if (!blocks.defined()) return maps;
     const auto found = std::ranges::find(infos_, name, &TensorInfo::name);
@@ -162,17 +164,46 @@ Tensor LowRank::rows() const {
 Tensor LowRank::operator()(const Tensor& x) const { return x.linear(down).linear(rows()) * scale; }
 Tensor LowRank::product() const { return rows().matmul(down) * scale; }
 
-Tensor ExpertMaps::one(const Tensor& expert) const {
-  const Tensor picked = all.index_select(0, expert);
-  if (type.empty()) return picked.squeeze(0);
-  const int64_t bytes = io::gguf_block(type)->size_bytes;
-  return io::dequantize(type, picked.reshape({-1, bytes})).reshape({out, in});
-}
-
 Tensor ExpertMaps::every() const {
-  if (type.empty()) return all;
+  if (type.empty()) return all.to(DType::F32);
   const int64_t bytes = io::gguf_block(type)->size_bytes;
   return io::dequantize(type, all.reshape({-1, bytes})).reshape({count, out, in});
+}
+
+// What is decoded of a copy is decoded in the kernel that multiplies.
+Tensor ExpertMaps::picked(const Tensor& experts, bool copied) const {
+  const Tensor some = all.index_select(0, experts);
+  if (type.empty()) return some.to(DType::F32);
+  const int64_t bytes = io::gguf_block(type)->size_bytes;
+  const Tensor blocks = (copied ? some.contiguous() : some).reshape({-1, bytes});
+  return io::dequantize(type, blocks).reshape({experts.size(0), out, in});
+}
+
+namespace {
+Tensor with(const Tensor& y, const Tensor& x, const Tensor& down, const Tensor& up, double scale) {
+  return y + x.matmul(down.transpose(1, 2)).matmul(up.transpose(1, 2)) * scale;
+}
+}  // namespace
+
+Tensor ExpertMaps::of_one(const Tensor& x, const Tensor& expert) const {
+  const Tensor y = x.linear(picked(expert, false).squeeze(0));
+  if (!adapter.down.defined()) return y;
+  const auto one = [&](const Tensor& t) { return t.index_select(0, expert).squeeze(0); };
+  return y + x.linear(one(adapter.down)).linear(one(adapter.up)) * adapter.scale;
+}
+
+Tensor ExpertMaps::of_some(const Tensor& x, const Tensor& experts, bool decoded) const {
+  const Tensor weights =
+      decoded ? every().contiguous().index_select(0, experts) : picked(experts, true);
+  const Tensor y = x.matmul(weights.transpose(1, 2));
+  if (!adapter.down.defined()) return y;
+  return with(y, x, adapter.down.index_select(0, experts), adapter.up.index_select(0, experts),
+              adapter.scale);
+}
+
+Tensor ExpertMaps::of_all(const Tensor& x) const {
+  const Tensor y = x.matmul(every().transpose(1, 2));
+  return adapter.down.defined() ? with(y, x, adapter.down, adapter.up, adapter.scale) : y;
 }
 
 Weights weights_of(const TensorDict& file, const Config& c) {

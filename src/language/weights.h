@@ -57,8 +57,18 @@ struct ExpertMaps {
   // numbers (experts, out, in), where `type` is empty.
   Tensor all;
   std::string type;
-  Tensor one(const Tensor& expert) const;  // (out, in), of integers (1)
-  Tensor every() const;                    // (experts, out, in)
+  LowRank adapter = {};  // matrices of each: (experts, rank, in), (experts, out, rank)
+  // (rows, in) by the expert of an integer (1).
+  Tensor of_one(const Tensor& x, const Tensor& expert) const;
+  // (n, rows, in) by an expert each, of integers (n). Of packed weights the blocks of those are
+  // copied as they are, or all are decoded into memory and those loaded from there.
+  Tensor of_some(const Tensor& x, const Tensor& experts, bool decoded) const;
+  // (1 or experts, rows, in) by every expert: (experts, rows, out).
+  Tensor of_all(const Tensor& x) const;
+
+ private:
+  Tensor every() const;                                    // (experts, out, in)
+  Tensor picked(const Tensor& experts, bool copied) const;  // (n, out, in)
 };
 
 // Of a layer in which a router chooses a few experts for each token. The shared one computes for

@@ -87,7 +87,9 @@ bool DynamicAxes::varies(size_t argument, size_t axis) const {
 ir::Shape DynamicAxes::shape(size_t argument, const ir::Shape& given) const {
   ir::Shape out = given;
   for (const DynamicAxis& a : axes_) {
-    if (a.argument == argument) out[size_t(a.axis)] = ir::Dim(variables_[variable_of(a.name)]);
+    // What has one value is a number, as it is everywhere else: shapes are compared.
+    if (a.argument == argument && a.min < a.max)
+      out[size_t(a.axis)] = ir::Dim(variables_[variable_of(a.name)]);
   }
   return out;
 }

@@ -830,7 +830,9 @@ class EmulatorTest(TuffTest):
         self.write(**self.SCALE)
         refused(1, "there are: collide scale sizes", kernel="other")
         (self.folder / "text").write_text("no object")
-        refused(1, "object file", file="text")
+        refused(1, "text is neither an ELF file nor a text of PTX", file="text")
+        (self.folder / "short").write_bytes(b"\x7fELF")
+        refused(1, "object file: header at 0", file="short")
         for change, wanted in (({"group": [1]}, "'group' is not known"), ({"groups": [0]}, "groups"),
                                ({"args": []}, "0 of them, the kernel takes 4"), ({"args": [{}] * 4}, "args[0]"),
                                ({"args": [{"f32": 1}] * 4}, "args[0]: 4 bytes, the kernel takes 8"),

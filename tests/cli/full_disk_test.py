@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checkpoints of trainings on a disk that is really full, read-only, limited or gone: the training goes on, the
+"""Checkpoints and adapters of trainings on a disk that is really full, read-only, limited or gone: the training goes on, the
 checkpoint before stays whole, nothing is left beside it, and a state that is not saved in the end is an error.
 
 Usage: full_disk_test.py PATH_OF_TUFF [unittest options]
@@ -59,7 +59,7 @@ class Training:
         return [(r["event"], r["step"]) for r in self.rows if r["event"].startswith("checkpoint")]
 
 
-class FullDiskTest(unittest.TestCase):
+class Disk(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -72,6 +72,8 @@ class FullDiskTest(unittest.TestCase):
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={pages * PAGE}", "none", self.disk], check=True)
         self.addCleanup(subprocess.run, ["umount", "--lazy", self.disk], check=True)
 
+
+class FullDiskTest(Disk):
     def checkpoint_pages(self):
         result = subprocess.run([TUFF, *TRAIN, "--steps", "9", "--save", self.folder / "size.safetensors"], check=False,
                                 capture_output=True, cwd=self.folder)
@@ -163,6 +165,39 @@ class FullDiskTest(unittest.TestCase):
         self.assertIn("File too large; its file system, or ulimit -f, allows no longer file; there is no checkpoint",
                       run.stderr)
         self.assertEqual(os.listdir(self.disk), [])
+
+
+class FullDiskOfAnAdapterTest(Disk):
+    """Without --save the adapter is all that is left of a training."""
+
+    def finetune(self, spare):
+        text = self.folder / "text"
+        text.write_text("abcdefgh" * 60)
+        model = pathlib.Path(__file__).resolve().parent.parent / "data/language/qwen2.gguf"
+        run = subprocess.run([TUFF, "finetune", model, "--text", text, "--context", "16", "--rank", "2", "--device", "CPU",
+                              "--steps", "1", "--out", self.disk / "adapter", "--curve", self.folder / "curve.csv"],
+                             capture_output=True, text=True, cwd=self.disk, env={**os.environ, "TMPDIR": str(spare)},
+                             check=False)
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn(NO_SPACE, run.stderr)
+        self.assertEqual(os.listdir(self.disk / "adapter"), [])
+        return model, text, run
+
+    def test_it_is_kept_elsewhere(self):
+        self.mount(2)
+        spare = self.folder / "spare"
+        spare.mkdir()
+        model, text, run = self.finetune(spare)
+        kept = spare / os.listdir(spare)[0]
+        self.assertIn(f"; the adapter is in {kept} instead: move it", run.stderr)
+        self.assertIn(f"adapter: {kept} (tuff chat {model} --lora {kept})", run.stdout)
+        subprocess.run([TUFF, "perplexity", model, "--text", text, "--context", "16", "--device", "CPU", "--lora", kept],
+                       capture_output=True, check=True)
+
+    def test_nothing_is_left_where_there_is_no_room_at_all(self):
+        self.mount(2)
+        self.finetune(self.disk)
+        self.assertEqual(os.listdir(self.disk), ["adapter"])
 
 
 def enter_namespace():

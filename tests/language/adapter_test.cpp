@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include <tuff/adapter.h>
+#include <tuff/io.h>
 #include <tuff/jit.h>
 #include <tuff/optim.h>
 
@@ -154,6 +155,71 @@ TEST(Adapters, OfOneSeedAreEqual) {
   EXPECT_NE(first(1), first(2));
 }
 
+// The second matrices drawn too, so that it changes something.
+Adapter drawn_adapter(const Model& model, const LoraOptions& options) {
+  const Adapter adapter = Adapter::create(model, options);
+  const NoGradGuard writing;
+  uint64_t seed = 1;
+  for (const nn::NamedTensor& p : adapter.parameters()) {
+    Tensor t = p.tensor;
+    const std::vector<float> numbers =
+        Adapter::create(model, {.rank = 1, .targets = {"q_proj"}, .seed = seed++})
+            .parameters()[0].tensor.to_vector<float>();
+    std::vector<float> values(size_t(t.numel()));
+    for (size_t i = 0; i < values.size(); i++) values[i] = numbers[i % numbers.size()];
+    t.copy_from(values.data(), values.size() * sizeof(float));
+  }
+  return adapter;
+}
+
+// Maps of experts have matrices each: as merged weights give, read at once and token by token.
+class AdaptersOfExperts : public testing::TestWithParam<const char*> {};
+TEST_P(AdaptersOfExperts, AreWhatMergedWeightsGive) {
+  const std::string name = GetParam();
+  const Model model = fixture_model(name);
+  const Adapter adapter = drawn_adapter(model, {.rank = 2, .alpha = 3});
+  const Model with = model.with_adapter(adapter);
+  const Tensor want = with(tokens_as({14}));
+  EXPECT_GT((want - model(tokens_as({14}))).abs().max().item(), 0.01);
+  const ScratchFolder scratch;
+  with.save(scratch.path("merged.gguf"), {.type = "f32"});
+  expect_near(Model::open(scratch.path("merged.gguf"))(tokens_as({14})), want);
+  Sequence at_once(with, {.cache = CacheType::F32}), by_token(with, {.cache = CacheType::F32});
+  const std::vector<float> last = want.select(0, 13).contiguous().to_vector<float>();
+  std::span<const float> got = at_once.read(fixture_tokens());
+  for (size_t i = 0; i < last.size(); i++) ASSERT_NEAR(got[i], last[i], kNearPeft);
+  for (const int32_t token : fixture_tokens()) got = by_token.read({&token, 1});
+  for (size_t i = 0; i < last.size(); i++) ASSERT_NEAR(got[i], last[i], kNearPeft);
+  // Of a file as it was, and with a file's names.
+  adapter.save(scratch.path("saved"));
+  expect_near(model.with_adapter(Adapter::open(scratch.path("saved"), model))(tokens_as({14})), want);
+  const TensorDict file = load(scratch.path("saved") + "/adapter_model.safetensors");
+  const bool mixtral = name == "mixtral";
+  const std::string expert = std::string("base_model.model.model.layers.1.") +
+                             (mixtral ? "block_sparse_moe.experts.3.w2" : "mlp.experts.3.down_proj");
+  EXPECT_EQ(file.at(expert + ".lora_A.weight").size(0), 2) << expert;
+  EXPECT_TRUE(file.contains("base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight"));
+}
+INSTANTIATE_TEST_SUITE_P(, AdaptersOfExperts, testing::Values("mixtral", "qwen2moe"),
+                         [](const auto& row) { return std::string(row.param); });
+
+TEST(Adapters, OfExpertsAreMergedIntoFoldersToo) {
+  const Model model = Model::open(kModels + "mixtral");
+  const Adapter adapter = drawn_adapter(model, {.rank = 2, .targets = {"w1", "w2"}});
+  const Model with = model.with_adapter(adapter);
+  const ScratchFolder scratch;
+  with.save(scratch.path("merged"), {.type = "f32"});
+  expect_near(Model::open(scratch.path("merged"))(tokens_as({14})), with(tokens_as({14})));
+}
+
+TEST(Adapters, OfExpertsHaveGradients) {
+  const Model model = fixture_model("mixtral");
+  const Adapter adapter = drawn_adapter(model, {.rank = 2, .targets = {"w1", "w2", "w3"}});
+  mean_loss(model.with_adapter(adapter), tokens_as({2, 7}), false).backward();
+  for (const nn::NamedTensor& p : adapter.parameters())
+    EXPECT_GT(p.tensor.grad().abs().max().item(), 0) << p.name;
+}
+
 TEST(Adapters, AreSavedAsTheyAre) {
   const Model model = fixture_model("llama3");
   const Adapter adapter = Adapter::open(kFolder, model);
@@ -200,8 +266,13 @@ TEST(Adapters, WhatIsNotKnownIsNamed) {
             std::string::npos);
   EXPECT_THROW(Adapter::create(fixture_model("bert_mean")), Unsupported);
   const Model experts = fixture_model("mixtral");
-  EXPECT_THROW(Adapter::create(experts), Unsupported);
   EXPECT_EQ(Adapter::create(experts, {.targets = {"q_proj"}}).parameters().size(), 4u);
+  EXPECT_NE(error_of([&] { Adapter::create(experts, {.targets = {"gate_proj"}}); }).find("w1"),
+            std::string::npos);
+  EXPECT_THAT(error_text<Error>([&] {
+                Adapter::create(fixture_model("qwen3moe"), {.targets = {"shared_expert.up_proj"}});
+              }),
+              testing::HasSubstr("no map up_proj"));
   EXPECT_THROW(Adapter::open("/nowhere", model), IoError);
   const auto refused = [&](const char* key, const nlohmann::json& value) {
     const ScratchFolder scratch;

@@ -74,6 +74,20 @@ class DynamicJit : public testing::TestWithParam<std::string> {
 const std::vector<int64_t> kLengths{1, 2, 3, 7, 8};
 
 // Where a product may have one row, that is another kernel of the same graph on a CPU.
+// Bounds that come from a model may leave one value: an axis of it is as any other.
+TEST_P(DynamicJit, AnAxisOfOneValue) {
+  for (const int64_t n : {1, 3}) {
+    Jit jit([](const Tensors& in) { return Tensors{in[0].unsqueeze(0).expand({4, in[0].size(0)}) + 1}; },
+            {.dynamic = {{.argument = 0, .axis = 0, .name = "N", .min = n, .max = n}}});
+    for (uint32_t call = 0; call < 4; call++) {
+      const Tensor x = floats({n}, call);
+      expect_close(jit({x})[0], x.unsqueeze(0).expand({4, n}) + 1, "of one value");
+    }
+    EXPECT_GT(jit.stats().replays, 0u);
+    EXPECT_THROW(jit({floats({n + 1}, 1)}), InvalidArgument);
+  }
+}
+
 TEST_P(DynamicJit, ProductsOfOneRowAndOfMore) {
   const Tensor w = floats({128, 64}, 1), b = floats({128}, 2), kernels = floats({64, 24, 3}, 3);
   const auto f = [&](const Tensors& in) {

@@ -207,6 +207,70 @@ TEST(Grammar, Schemas) {
   for (const Case& c : cases) expect(Grammar::from_json_schema(c.grammar), c);
 }
 
+TEST(Grammar, SchemasOfNamesAndTheirNumber) {
+  const Case cases[] = {
+      {R"({"type": "object", "minProperties": 1, "maxProperties": 2})",
+       {R"({"a":1})", R"({"a":1,"b":2})"}, {"{}", R"({"a":1,"b":2,"c":3})"}},
+      {R"({"type": "object", "maxProperties": 0})", {"{}", "{ }"}, {R"({"a":1})"}},
+      {R"({"properties": {"a": {}, "b": {}, "c": {}}, "required": ["b"], "minProperties": 2})",
+       {R"({"a":1,"b":1})", R"({"b":1,"c":1})", R"({"a":1,"b":1,"c":1})"},
+       {R"({"b":1})", R"({"a":1,"c":1})", "{}"}},
+      {R"({"properties": {"a": {}, "b": {}}, "additionalProperties": true, "maxProperties": 2,
+           "minProperties": 1})",
+       {R"({"a":1,"b":1})", R"({"b":1,"x":1})", R"({"x":1,"y":1})", R"({"x":1})"},
+       {R"({"a":1,"b":1,"x":1})", "{}", R"({"x":1,"y":1,"z":1})"}},
+      {R"({"patternProperties": {"^s_": {"type": "string"}, "^n[0-9]$": {"type": "integer"}}})",
+       {"{}", R"({"s_a":"x","n1":2})"}, {R"({"s_a":2})", R"({"n12":2})", R"({"a":"x"})"}},
+      {R"({"type": "object", "propertyNames": {"enum": ["x", "y"]}, "additionalProperties": {"type": "null"}})",
+       {"{}", R"({"y":null})"}, {R"({"z":null})", R"({"x":1})"}},
+      {R"({"propertyNames": {"maxLength": 2}})", {R"({"ab":[1]})"}, {R"({"abc":1})"}},
+      {R"({"type": "integer", "nullable": true})", {"1", "null"}, {"\"x\""}},
+      {R"({"type": "string", "nullable": false})", {"\"x\""}, {"null"}},
+  };
+  for (const Case& c : cases) expect(Grammar::from_json_schema(c.grammar), c);
+}
+
+// Against arithmetic: every whole number near the bounds.
+TEST(Grammar, Multiples) {
+  struct Bounds {
+    std::string json;
+    int64_t least, most;
+  };
+  const Bounds bounds[] = {{"", -4000, 4000},
+                           {R"(, "exclusiveMinimum": 0, "maximum": 234)", 1, 234},
+                           {R"(, "minimum": -277, "exclusiveMaximum": 106)", -277, 105},
+                           {R"(, "minimum": -277, "exclusiveMaximum": -3)", -277, -4}};
+  for (const int64_t step : {1, 3, 25, 120})
+    for (const Bounds& b : bounds) {
+      const std::string schema =
+          fmt::format(R"({{"type": "integer", "multipleOf": {}{}}})", step, b.json);
+      const Grammar g = Grammar::from_json_schema(schema);
+      for (int64_t n = -290; n <= 250; n++)
+        ASSERT_EQ(g.accepts(std::to_string(n)), n % step == 0 && n >= b.least && n <= b.most)
+            << schema << " " << n;
+      EXPECT_FALSE(g.accepts("00") || g.accepts("-0") || g.accepts("") || g.accepts("01"));
+    }
+  const Grammar large = Grammar::from_json_schema(R"({"type": "integer", "multipleOf": 256})");
+  for (const int64_t n : {256L, 512L, 300L, 9999999999999744L, 9999999999999745L})
+    EXPECT_EQ(large.accepts(std::to_string(n)), n % 256 == 0) << n;
+  const Grammar thousands = Grammar::from_json_schema(R"({"multipleOf": 25000})");
+  EXPECT_TRUE(thousands.accepts("75000") && thousands.accepts("-125000") && thousands.accepts("0"));
+  EXPECT_FALSE(thousands.accepts("70000") || thousands.accepts("7500"));
+}
+
+TEST(Grammar, MultiplesWithDecimals) {
+  const Case cases[] = {
+      {R"({"type": "number", "multipleOf": 0.25})", {"0", "0.25", "-12.50", "3.00", "1000.75"},
+       {"0.3", "0.10", "1", "0.250", ".25", "-0.00"}},
+      {R"({"type": "number", "multipleOf": 0.01, "minimum": 0, "exclusiveMaximum": 2})",
+       {"0", "0.01", "1.99", "1.00"}, {"2.00", "-0.01", "0.001", "1.5"}},
+      {R"({"multipleOf": 1.5, "exclusiveMinimum": 1, "maximum": 6})", {"1.5", "3.0", "6.0"},
+       {"0", "1.0", "7.5", "2.5"}},
+      {R"({"multipleOf": 10.0})", {"0", "10", "-120"}, {"5", "1", "010"}},
+  };
+  for (const Case& c : cases) expect(Grammar::from_json_schema(c.grammar), c);
+}
+
 TEST(Grammar, AnyJsonObject) {
   expect(Grammar::json_object(),
          {"object",
@@ -231,6 +295,13 @@ TEST(Grammar, SchemasThatAreNone) {
       {R"({"properties": {}, "required": ["a"], "additionalProperties": false})", "requires \"a\""},
       {R"({"type": "integer", "enum": ["x"]})", "a value of the schema's type"},
       {R"({"anyOf": []})", "a list of 1 to 1000 schemas"},
+      {R"({"type": "integer", "multipleOf": 0})", "/multipleOf is 0: a number above 0"},
+      {R"({"type": "integer", "multipleOf": 257})", "up to 256"},
+      {R"({"type": "integer", "multipleOf": 0.5})", "a whole number, for integers,"},
+      {R"({"multipleOf": 7, "minimum": 8, "maximum": 13})", "no multiple of 7 is between"},
+      {R"({"properties": {"a": {}}, "minProperties": 2})", "so many members"},
+      {R"({"minProperties": 3, "maxProperties": 2})", "so many members"},
+      {R"({"properties": {"a": {}}, "required": ["a"], "maxProperties": 0})", "so many members"},
       {R"({"pattern": "a("})", "the pattern 'a('"},
       {R"({"pattern": "*"})", "something to repeat"},
       {R"({"$ref": "#/$defs/a", "type": "object", "$defs": {"a": {"properties": {
@@ -243,8 +314,9 @@ TEST(Grammar, SchemasThatAreNone) {
     EXPECT_THAT(error_of<InvalidArgument>([&] { Grammar::from_json_schema(schema); }),
                 HasSubstr(error)) << schema;
   const std::pair<std::string, std::string> unknown[] = {
-      {R"({"type": "object", "minProperties": 1})", "/minProperties is not known; known are type,"},
-      {R"({"type": "integer", "multipleOf": 2})", "/multipleOf"},
+      {R"({"type": "array", "uniqueItems": true})", "/uniqueItems is not known; known are type,"},
+      {R"({"patternProperties": {"a": {}}, "properties": {"b": {}}})", "/patternProperties beside"},
+      {R"({"propertyNames": {}, "required": ["a"]})", "/propertyNames beside properties"},
       {R"({"not": {}})", "/not"},
       {R"({"type": "string", "format": "colour"})", "\"colour\" is not known; known are date,"},
       {R"x({"pattern": "(?=a)b"})x", "a look ahead"},

@@ -169,6 +169,9 @@ emu_api::LaunchResult launch_kernel(const emu_api::LaunchRequest& r) {
 bool run_kernel(const emu_api::RunRequest& o) {
   std::vector<uint8_t> file = os::read_file(o.object);
   if (is_ptx(file)) return run_ptx(o, {file.begin(), file.end()});
+  if (!is_elf(file))
+    fail<InvalidArgument>("{} is neither an ELF file nor a text of PTX, which has a .version",
+                          o.object);
   CodeObject object(std::move(file), kCodeAddress);
   const Kernel kernel = object.kernel(o.kernel);
   EmuLaunch launch =

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include "base/check.h"
@@ -87,13 +88,15 @@ void print_outcome(const ptx::Outcome& outcome, const EmuLaunch& launch, bool co
 
 }  // namespace
 
+bool is_elf(std::span<const uint8_t> file) {
+  constexpr uint8_t kMagic[] = {0x7f, 'E', 'L', 'F'};
+  return file.size() >= std::size(kMagic) && std::equal(std::begin(kMagic), std::end(kMagic), file.begin());
+}
+
 // 11.1: the first statement; comments may stand before it.
 bool is_ptx(std::span<const uint8_t> file) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
-  return !text.starts_with(
-             "\x7f"
-             "ELF") &&
-         text.find(".version") != std::string_view::npos;
+  return !is_elf(file) && text.find(".version") != std::string_view::npos;
 }
 
 bool run_ptx(const emu_api::RunRequest& o, const std::string& text) {

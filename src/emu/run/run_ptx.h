@@ -10,6 +10,7 @@
 
 namespace tuff::emu {
 
+bool is_elf(std::span<const uint8_t> file);
 bool is_ptx(std::span<const uint8_t> file);
 // As run_kernel(), of the PTX in place of the request's file.
 bool run_ptx(const emu_api::RunRequest& request, const std::string& text);

@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "text/grammar/json_multiples.h"
 #include "text/grammar/json_numbers.h"
+#include "text/grammar/json_objects.h"
 #include "text/grammar/json_texts.h"
 #include "text/grammar/pattern.h"
 
@@ -45,7 +47,7 @@ class SchemaReader {
     string_ = add("string", quoted(repeated(rule(character_), 0)));
     number_ = add("number", numbers({}, {}));
     value_ = add("value");
-    object_ = add("object", braces({}, member(rule(string_), rule(value_))));
+    object_ = add("object", braces({.others = member(rule(string_), rule(value_))}, ""));
     rules_.rows[value_].body =
         choice({rule(object_), rule(add("array", brackets({}, rule(value_), 0, kUnbounded))),
                 rule(string_), rule(number_), literal("true"), literal("false"), literal("null")});
@@ -63,12 +65,6 @@ class SchemaReader {
   }
 
  private:
-  struct Member {
-    std::string name;
-    Expression value;
-    bool required;
-  };
-
   [[noreturn]] static void wrong(const std::string& where, std::string_view keyword,
                                  const Json& value, std::string_view wanted) {
     fail<InvalidArgument>("a JSON schema: {}/{} is {:.80}: {} was wanted", where, keyword,
@@ -76,10 +72,10 @@ class SchemaReader {
   }
   [[noreturn]] static void unsupported(const std::string& where, std::string_view keyword) {
     fail<Unsupported>(
-        "a JSON schema: {}/{} is not known; known are type, properties, required, "
-        "additionalProperties, items, prefixItems, minItems, maxItems, minLength, maxLength, pattern, "
-        "format, minimum, maximum, exclusiveMinimum, exclusiveMaximum, enum, const, anyOf, oneOf, "
-        "allOf and $ref",
+        "a JSON schema: {}/{} is not known; known are type, nullable, properties, required, "
+        "additionalProperties, patternProperties, propertyNames, minProperties, maxProperties, "
+        "items, prefixItems, minItems, maxItems, minLength, maxLength, pattern, format, minimum, maximum, "
+        "exclusiveMinimum, exclusiveMaximum, multipleOf, enum, const, anyOf, oneOf, allOf and $ref",
         where, keyword);
   }
   static Expression quoted(Expression inside) {
@@ -117,6 +113,10 @@ class SchemaReader {
       fail<InvalidArgument>("a JSON schema: {} is {:.80}: an object was wanted",
                             where.empty() ? "it" : where,
                             s.dump(-1, ' ', false, Json::error_handler_t::replace));
+    if (s.contains("nullable")) {
+      const Expression body = schema(without(s, "nullable"), where, depth + 1);
+      return s["nullable"] == true ? choice({body, literal("null")}) : body;
+    }
     if (s.contains("$ref")) return reference(s, where, depth);
     for (const char* any : {"anyOf", "oneOf"})
       if (s.contains(any)) return any_of(s, any, where, depth);
@@ -248,13 +248,15 @@ class SchemaReader {
   static std::string_view type_of(std::string_view keyword) {
     static constexpr std::pair<std::string_view, std::string_view> kKeywords[] = {
         {"properties", "object"},        {"required", "object"},
-        {"additionalProperties", "object"}, {"items", "array"},
+        {"additionalProperties", "object"}, {"patternProperties", "object"},
+        {"propertyNames", "object"},     {"minProperties", "object"},
+        {"maxProperties", "object"},     {"items", "array"},
         {"prefixItems", "array"},        {"minItems", "array"},
         {"maxItems", "array"},           {"minLength", "string"},
         {"maxLength", "string"},         {"pattern", "string"},
         {"format", "string"},            {"minimum", "number"},
         {"maximum", "number"},           {"exclusiveMinimum", "number"},
-        {"exclusiveMaximum", "number"}};
+        {"exclusiveMaximum", "number"},  {"multipleOf", "number"}};
     for (const auto& [name, type] : kKeywords)
       if (name == keyword) return type;
     return {};
@@ -341,6 +343,7 @@ class SchemaReader {
   }
   Expression number(const Json& s, const std::string& where) {
     const auto least = bound(s, where, true), most = bound(s, where, false);
+    if (s.contains("multipleOf")) return multiple(s, where, least, most, false);
     if (!least && !most) return rule(number_);
     if (least && most &&
         (least->value > most->value ||
@@ -348,8 +351,33 @@ class SchemaReader {
       fail<InvalidArgument>("a JSON schema: {}: no number is between its bounds", where);
     return numbers(least, most);
   }
+  AddRule adder() {
+    return [this](std::string name, Expression body) {
+      return add(std::move(name), std::move(body));
+    };
+  }
+  // With a fraction where the schema is not of integers and the step has one.
+  Expression multiple(const Json& s, const std::string& where,
+                      const std::optional<NumberBound>& least,
+                      const std::optional<NumberBound>& most, bool whole) {
+    const Json& value = s["multipleOf"];
+    const std::optional<Step> step = value.is_number() ? step_of(value.dump()) : std::nullopt;
+    if (step && whole && step->decimals > 0)
+      wrong(where, "multipleOf", value, "a whole number, for integers,");
+    if (!step)
+      wrong(where, "multipleOf", value,
+            fmt::format("a number above 0 of at most {} decimals and up to {} without the zeros "
+                        "before and behind it",
+                        kMostDecimals, kMostStep));
+    const auto e = multiples(*step, least, most, adder());
+    if (!e)
+      fail<InvalidArgument>("a JSON schema: {}: no multiple of {} is between its bounds", where,
+                            value.dump());
+    return *e;
+  }
   Expression integer(const Json& s, const std::string& where) {
     const auto least = bound(s, where, true), most = bound(s, where, false);
+    if (s.contains("multipleOf")) return multiple(s, where, least, most, true);
     WholeBounds bounds;
     if (least) bounds.least = least->value + (least->exclusive ? 1 : 0);
     if (most) bounds.most = most->value - (most->exclusive ? 1 : 0);
@@ -406,16 +434,48 @@ class SchemaReader {
     return sequence({beginning("["), std::move(inside), ending("]")});
   }
 
-  Expression object(const Json& s, const std::string& where, int depth) {
-    std::set<std::string> required;
-    if (s.contains("required")) {
-      if (!s["required"].is_array()) wrong(where, "required", s["required"], "a list of names");
-      for (const Json& name : s["required"]) {
-        if (!name.is_string()) wrong(where, "required", s["required"], "a list of names");
-        required.insert(name);
-      }
+  std::set<std::string> required_names(const Json& s, const std::string& where) {
+    std::set<std::string> out;
+    if (!s.contains("required")) return out;
+    if (!s["required"].is_array()) wrong(where, "required", s["required"], "a list of names");
+    for (const Json& name : s["required"]) {
+      if (!name.is_string()) wrong(where, "required", s["required"], "a list of names");
+      out.insert(name);
     }
-    std::vector<Member> members;
+    return out;
+  }
+  // Members that a schema does not name, by their names.
+  std::optional<Expression> other_members(const Json& s, const std::string& where, int depth) {
+    for (const char* keyword : {"patternProperties", "propertyNames"})
+      if (s.contains(keyword) && (s.contains("properties") || s.contains("required")))
+        fail<Unsupported>("a JSON schema: {}/{} beside properties or required is not known", where,
+                          keyword);
+    if (s.contains("patternProperties")) return by_patterns(s, where, depth);
+    const bool open = s.contains("additionalProperties") ? s["additionalProperties"] != false
+                                                         : !s.contains("properties");
+    if (!open) return {};
+    return s.contains("additionalProperties")
+               ? schema(s["additionalProperties"], where + "/additionalProperties", depth + 1)
+               : rule(value_);
+  }
+  std::optional<Expression> by_patterns(const Json& s, const std::string& where, int depth) {
+    const Json& patterns = s["patternProperties"];
+    if (!patterns.is_object() || patterns.empty() || patterns.size() > kMostMembers)
+      wrong(where, "patternProperties", patterns,
+            fmt::format("an object of 1 to {}", kMostMembers));
+    if (s.contains("propertyNames"))
+      fail<Unsupported>("a JSON schema: {}/patternProperties beside propertyNames is not known",
+                        where);
+    std::vector<Expression> some;
+    for (const auto& [pattern, value] : patterns.items())
+      some.push_back(
+          member(quoted(json_escaped(read_pattern(pattern))),
+                 schema(value, fmt::format("{}/patternProperties/{}", where, pattern), depth + 1)));
+    return choice(std::move(some));
+  }
+  Expression object(const Json& s, const std::string& where, int depth) {
+    ObjectShape shape;
+    std::set<std::string> required = required_names(s, where);
     std::vector<std::string> names;
     if (s.contains("properties")) {
       const Json& properties = s["properties"];
@@ -423,52 +483,44 @@ class SchemaReader {
         wrong(where, "properties", properties, fmt::format("an object of at most {}", kMostMembers));
       for (const auto& [name, value] : properties.items()) {
         Expression e = schema(value, fmt::format("{}/properties/{}", where, name), depth + 1);
-        members.push_back({name, std::move(e), required.erase(name) > 0});
+        shape.members.push_back(
+            {member(constant(Json(name)), std::move(e)), required.erase(name) > 0});
         names.push_back(name);
       }
     }
-    std::optional<Expression> others;
-    const bool open = s.contains("additionalProperties") ? s["additionalProperties"] != false
-                                                         : !s.contains("properties");
-    if (open)
-      others = s.contains("additionalProperties")
-                   ? schema(s["additionalProperties"], where + "/additionalProperties", depth + 1)
-                   : rule(value_);
+    const std::optional<Expression> others = other_members(s, where, depth);
     for (const std::string& name : required) {
       if (!others)
         fail<InvalidArgument>("a JSON schema: {} requires \"{}\", which its properties lack", where,
                               name);
-      members.push_back({name, *others, true});
+      shape.members.push_back({member(constant(Json(name)), *others), true});
       names.push_back(name);
     }
-    if (!others) return braces(std::move(members), {});
-    const size_t name = add("name", other_name(names));
-    return braces(std::move(members), member(rule(name), std::move(*others)));
+    if (others && s.contains("patternProperties")) {
+      shape.others = others;
+    } else if (others) {
+      Expression name = s.contains("propertyNames") ? names_of_members(s, where, depth)
+                                                    : rule(add("name", other_name(names)));
+      shape.others = member(std::move(name), *others);
+    }
+    shape.least = uint32_t(count(s, where, "minProperties", 0));
+    shape.most = uint32_t(count(s, where, "maxProperties", int64_t(kUnbounded)));
+    return braces(std::move(shape), where);
+  }
+  Expression names_of_members(const Json& s, const std::string& where, int depth) {
+    Json names = s["propertyNames"];
+    if (names.is_object() && !names.contains("type")) names["type"] = "string";
+    return schema(names, where + "/propertyNames", depth + 1);
   }
   Expression member(Expression name, Expression value) {
     return rule(add("member", sequence({std::move(name), rule(colon_), std::move(value)})));
   }
-  // Members in their order, and then such as `others` has, which may be none.
-  Expression braces(std::vector<Member> members, std::optional<Expression> others) {
-    // What may follow where some member was written, from the last one to the first.
-    Expression behind;
-    if (others) behind = repeated(sequence({rule(comma_), *others}), 0);
-    std::vector<Expression> first;
-    bool empty = true;
-    if (others) first.push_back(sequence({*others, behind}));
-    for (size_t i = members.size(); i-- > 0;) {
-      Member& m = members[i];
-      const Expression written = member(constant(Json(m.name)), std::move(m.value));
-      const size_t tail = add("members", std::move(behind));
-      // An object may begin with this one if nothing before it is required.
-      if (m.required) first.clear(), empty = false;
-      first.push_back(sequence({written, rule(tail)}));
-      Expression next = sequence({rule(comma_), written});
-      behind = sequence({m.required ? std::move(next) : optional(std::move(next)), rule(tail)});
-    }
-    Expression inside = first.empty() ? Expression() : choice(std::move(first));
-    if (empty) inside = optional(std::move(inside));
-    return sequence({beginning("{"), std::move(inside), ending("}")});
+  Expression braces(ObjectShape shape, const std::string& where) {
+    shape.comma = rule(comma_);
+    std::optional<Expression> inside = object_inside(std::move(shape), adder());
+    if (!inside)
+      fail<InvalidArgument>("a JSON schema: {}: no object has so many members as it wants", where);
+    return sequence({beginning("{"), std::move(*inside), ending("}")});
   }
 
   const Json& root_;
