@@ -242,12 +242,21 @@ class Builder {
     }
   }
 
-  // By the rows: how much of a row that is taken slab by slab its mask lets through.
+  // By the rows: how much of a row that is taken slab by slab its mask lets through. Empty: all of
+  // it, or what is as much for one workgroup as for another.
   UOp seen_of_slabs() const {
     std::vector<UOp> columns;
     for (const Axis& a : t_.axes)
       if (a.slabs) columns.push_back(a.range);
-    return columns.empty() ? UOp() : seen_columns(t_.ast, columns);
+    const UOp seen = columns.empty() ? UOp() : seen_columns(t_.ast, columns);
+    if (!seen) return {};
+    const auto differs = [&](const auto& term) {
+      return std::ranges::any_of(t_.axes[size_t(axis_of(t_, term.first.get()))].parts,
+                                 [](const AxisPart& p) {
+                                   return p.kind == AxisKind::Group && !p.size->is_const_int(1);
+                                 });
+    };
+    return std::ranges::any_of(linear_form(seen).terms, differs) ? seen : UOp();
   }
   // How many slabs the last rows of a workgroup see.
   UOp slabs_seen(const Axis& axis, const UOp& seen) const {
