@@ -153,9 +153,11 @@ class RowFuser {
     return true;
   }
 
-  static bool has_symbolic(const std::vector<UOp>& ends) {
+  static bool reduces_symbolic(const std::vector<UOp>& ends) {
     return std::ranges::any_of(toposort(ends), [](const Node* n) {
-      return n->op == Op::Range && !n->src(0)->is_const();
+      return n->op == Op::Reduce &&
+             std::ranges::any_of(closed_ranges(n),
+                                 [](const UOp& r) { return !r->src(0)->is_const(); });
     });
   }
 
@@ -168,7 +170,7 @@ class RowFuser {
       if (n->op == Op::Reduce)
         walked = std::max(walked, extent(p.loops) * extent(closed_ranges(n)));
     }
-    const bool bounded = t.has_local && has_symbolic(p.ends);
+    const bool bounded = t.has_local && reduces_symbolic(p.ends);
     return cores == 1 || extent(rows) >= kRowsPerCore * cores || walked <= kLonelyElements ||
            (bounded && extent(rows) >= kFewRows);
   }

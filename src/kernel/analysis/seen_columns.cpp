@@ -75,6 +75,14 @@ UOp seen_unless(const UOp& condition, const UOp& column) {
   return last ? last + 1 : UOp();
 }
 
+// A sum of products and factors of it: beyond any mask's number, so that where one column is seen,
+// what is hidden weighs nothing.
+bool is_score(const UOp& x) {
+  if (x->op == Op::Cast || x->op == Op::Neg) return is_score(x->src(0));
+  if (x->op == Op::Mul && x->src(1)->is_const()) return is_score(x->src(0));
+  return x->op == Op::Reduce && through_casts(x->src(0).get())->op == Op::Mul;
+}
+
 // Row loops, each counted upwards.
 bool grows_with_rows(const UOp& x, std::span<const UOp> columns) {
   return std::ranges::all_of(linear_form(x).terms, [&](const auto& term) {
@@ -92,14 +100,11 @@ UOp seen_columns(const UOp& ast, std::span<const UOp> columns) {
   const UOp& value = fill->src(0)->src(1);
   if (value->op != Op::Where || (!hides(value->src(1)) && !hides(value->src(2)))) return {};
   const bool names_hidden = hides(value->src(1));
-  for (const UOp& condition : chain_operands(names_hidden ? Op::Or : Op::And, value->src(0))) {
-    const UOp& column = fill->src(1);
-    const UOp seen = names_hidden ? seen_unless(condition, column) : seen_by(condition, column);
-    if (!seen) continue;
-    const UOp count = simplify(seen);
-    if (count->min >= 1 && grows_with_rows(count, columns)) return count;
-  }
-  return {};
+  const UOp &column = fill->src(1), &condition = value->src(0);
+  const UOp seen = names_hidden ? seen_unless(condition, column) : seen_by(condition, column);
+  if (!seen || !is_score(value->src(names_hidden ? 2 : 1))) return {};
+  const UOp count = simplify(seen);
+  return count->min >= 1 && grows_with_rows(count, columns) ? count : UOp();
 }
 
 }  // namespace tuff::kernel
