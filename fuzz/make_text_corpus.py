@@ -17,7 +17,11 @@ SCHEMAS = [{"type": ["object", "null"], "properties": {"a": {"$ref": "#/$defs/t"
             "required": ["a"], "additionalProperties": {"type": "number", "minimum": -3, "exclusiveMaximum": 12},
             "$defs": {"t": {"type": "array", "items": {"anyOf": [{"$ref": "#"}, {"pattern": "^(a|\\d{2})+[^x]*$"}]},
                             "minItems": 1, "maxItems": 4}}},
-           {"allOf": [{"prefixItems": [{"const": None}, {"format": "date-time"}]}, {"items": {"maxLength": 3}}]}]
+           {"allOf": [{"prefixItems": [{"const": None}, {"format": "date-time"}]}, {"items": {"maxLength": 3}}]},
+           {"type": "integer", "multipleOf": 5, "minimum": -3, "exclusiveMaximum": 400},
+           {"multipleOf": 0.25, "nullable": True},
+           {"properties": {"a": {}, "b": {}}, "additionalProperties": True, "minProperties": 1, "maxProperties": 2},
+           {"patternProperties": {"^a": {"type": "null"}}, "minProperties": 1}, {"propertyNames": {"maxLength": 2}}]
 
 
 def short(tokenizer):
