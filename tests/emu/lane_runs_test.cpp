@@ -145,14 +145,14 @@ TEST(GlobalRaces, SayOfARunWhatTheySayOfItsBytes) {
 
 struct CachesUnderTest {
   explicit CachesUnderTest(bool cached) : memory(2 * kPageBytes), caches(0, space) {
-    auto buffer = std::make_shared<amd::Buffer>();
+    auto buffer = std::make_shared<Buffer>();
     buffer->size_bytes = memory.size();
     buffer->memory = memory.data();
     space.map({kBase, buffer, true, false, cached});
   }
   std::vector<std::byte> memory;
-  amd::AddressSpace space;
-  amd::Caches caches;
+  AddressSpace space;
+  Caches caches;
 };
 
 // Operations of two queues of which one has seen some of the other's. Where all lanes take whole
@@ -173,11 +173,11 @@ class CachesByRuns {
 
  private:
   void new_operation(uint32_t queue) {
-    amd::Accessor& who = who_[queue];
-    who.op = amd::op_id(++now_, 1 + queue);
-    if (random_.below(2u)) who.ended.add(amd::op_id(now_ - 1, 1 + queue));
+    Accessor& who = who_[queue];
+    who.op = op_id(++now_, 1 + queue);
+    if (random_.below(2u)) who.ended.add(op_id(now_ - 1, 1 + queue));
     if (random_.below(3u) == 0) who.ended.add(who_[1 - queue].op);
-    for (amd::Invalidation* one : {&who.vector, &who.scalar}) {
+    for (Invalidation* one : {&who.vector, &who.scalar}) {
       if (random_.below(2u)) *one = {who.ended, now_};
     }
   }
@@ -200,42 +200,42 @@ class CachesByRuns {
     }
   }
 
-  bool oracle_conflicts(const amd::Accessor& who, amd::Request request) {
+  bool oracle_conflicts(const Accessor& who, Request request) {
     bool found = false;
     const uint64_t end = request.address + request.bytes;
     if (words_) request.bytes = 1;
     for (; request.address < end; request.address += request.bytes) {
-      amd::Conflict conflict;
+      Conflict conflict;
       uint8_t* bytes = by_bytes_.caches.reach(who, request, conflict);
       if (request.write) std::fill_n(bytes, request.bytes, uint8_t(now_));
-      found |= conflict.kind != amd::Conflict::Kind::None;
+      found |= conflict.kind != Conflict::Kind::None;
     }
     return found;
   }
 
-  bool lane_conflicts(const amd::Accessor& who, const amd::Request& request) {
-    amd::Conflict conflict;
+  bool lane_conflicts(const Accessor& who, const Request& request) {
+    Conflict conflict;
     uint8_t* bytes = by_runs_.caches.reach(who, request, conflict);
     if (request.write) std::fill_n(bytes, request.bytes, uint8_t(now_));
-    return conflict.kind != amd::Conflict::Kind::None;
+    return conflict.kind != Conflict::Kind::None;
   }
 
   void step() {
     between();
     by_runs_.caches.begin(++now_);
     by_bytes_.caches.begin(now_);
-    const amd::Accessor& who = who_[random_.below(2u)];
+    const Accessor& who = who_[random_.below(2u)];
     const bool write = random_.below(3u) == 0;
     const uint32_t lane_bytes = (words_ ? 4u : 1u) << random_.below(3u),
                    lanes = 1 + random_.below(20u);
-    const amd::Path path = write ? amd::Path::L2 : amd::Path(random_.below(3u));
+    const Path path = write ? Path::L2 : Path(random_.below(3u));
     const uint64_t begin = kBase + lane_bytes * random_.below(256u / lane_bytes);
     std::vector<bool> expected(lanes), found(lanes);
     for (uint32_t k = 0; k < lanes; ++k) {
       expected[k] =
           oracle_conflicts(who, {begin + k * lane_bytes, lane_bytes, path, !write, write});
     }
-    const amd::Request run{begin, lanes * lane_bytes, path, !write, write};
+    const Request run{begin, lanes * lane_bytes, path, !write, write};
     if (uint8_t* bytes = by_runs_.caches.reach_if_clean(who, run)) {
       if (write) std::fill_n(bytes, run.bytes, uint8_t(now_));
     } else {
@@ -251,7 +251,7 @@ class CachesByRuns {
   SplitMix64 random_;
   const bool words_;
   CachesUnderTest by_runs_, by_bytes_;
-  amd::Accessor who_[2];
+  Accessor who_[2];
   uint32_t now_ = 1;
   int found_ = 0;
 };
