@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,12 +63,6 @@ inline std::vector<render::Binary> binaries() {
     b.local = {32, 1, 1};
   }
   return out;
-}
-
-inline std::vector<uint32_t> counting(uint32_t count, uint32_t from) {
-  std::vector<uint32_t> w(count);
-  std::iota(w.begin(), w.end(), from);
-  return w;
 }
 
 }  // namespace tuff::devices::ptx_kernels

@@ -114,21 +114,11 @@ hcq::MemoryBlock AmdDevice::map_block(size_t size_bytes, hcq::MemoryKind kind) {
   const bool staging = kind == hcq::MemoryKind::Upload || kind == hcq::MemoryKind::Readback;
   auto buffer = gpu_->process->allocate(
       gpu_->gpu, {size_bytes, domain_of(kind, gpu_->gpu.node), staging, nullptr});
-  const hcq::MemoryBlock block{buffer->address(), size_bytes, buffer->host(), kind,
-                               buffer->handle()};
-  known_.add(block.address, buffer->size_bytes());
-  std::lock_guard lock(blocks_mutex_);
-  blocks_.emplace(block.address, std::move(buffer));
-  return block;
+  return blocks_.add(std::move(buffer), size_bytes, kind);
 }
 
 void AmdDevice::unmap_block(const hcq::MemoryBlock& block) noexcept {
-  std::lock_guard lock(blocks_mutex_);
-  const auto it = blocks_.find(block.address);
-  if (it == blocks_.end()) return;
-  known_.remove(block.address);
-  gpu_->process->free(std::move(it->second));
-  blocks_.erase(it);
+  if (auto buffer = blocks_.take(block.address)) gpu_->process->free(std::move(buffer));
 }
 
 std::vector<std::unique_ptr<hcq::Program>> AmdDevice::load(
@@ -151,13 +141,12 @@ bool AmdDevice::reaches(const hcq::Device& other) const {
 
 void AmdDevice::share(const hcq::MemoryBlock& block, hcq::Device& to) {
   auto& peer = static_cast<AmdDevice&>(to);
-  {
-    std::lock_guard lock(blocks_mutex_);
-    const auto it = blocks_.find(block.address);
-    TUFF_CHECK(it != blocks_.end(), "{}: {:#x} begins no block", info_.name, block.address);
-    if (!gpu_->process->share(*it->second, peer.gpu_->gpu)) return;
-  }
-  peer.known_.add_shared(block.address, block.size_bytes, info_.name);
+  const bool shared = blocks_.with(block.address, [&](Buffer* buffer) {
+    TUFF_CHECK(buffer, "{}: {:#x} begins no block", info_.name, block.address);
+    return gpu_->process->share(*buffer, peer.gpu_->gpu);
+  });
+  if (!shared) return;
+  peer.blocks_.known().add_shared(block.address, block.size_bytes, info_.name);
 }
 
 // Exceptions are noticed by threads that wait (GpuState::block), so nothing is asked here.
@@ -167,7 +156,7 @@ void AmdDevice::check_status() {
 
 void AmdDevice::lose(const std::string& reason, std::optional<uint64_t> address) {
   std::string text = fmt::format("{}: {}", info_.name, reason);
-  if (address) text += known_.place_of(*address);
+  if (address) text += blocks_.known().place_of(*address);
   for (const auto* queue : {&compute_, &copy_}) {
     if (!*queue) continue;
     if (const std::string running = (*queue)->in_flight(); !running.empty()) text += "; " + running;

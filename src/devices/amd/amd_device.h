@@ -1,7 +1,6 @@
 // AmdDevice: one of AMD's GPUs as hcq sees it. Made by amd_open.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,8 +9,8 @@
 #include "devices/amd/amd.h"
 #include "devices/amd/gpu_state.h"
 #include "devices/amd/queue.h"
-#include "devices/known_blocks.h"
 #include "devices/machine_findings.h"
+#include "devices/owned_blocks.h"
 
 namespace tuff::devices::amd {
 
@@ -49,9 +48,7 @@ class AmdDevice final : public hcq::Device, private hcq::Peers {
   TakeFindings take_findings_;
   hcq::DeviceInfo info_;
   Target target_;
-  std::mutex blocks_mutex_;
-  std::map<uint64_t, std::unique_ptr<Buffer>> blocks_;  // by address
-  KnownBlocks known_;
+  OwnedBlocks<Buffer> blocks_;
   std::optional<GpuState> gpu_;
   std::optional<AmdQueue> compute_, copy_;
 };

@@ -93,21 +93,11 @@ NvDevice::~NvDevice() {
 
 hcq::MemoryBlock NvDevice::map_block(size_t size_bytes, hcq::MemoryKind kind) {
   fail_if_lost();
-  auto buffer = std::make_unique<Buffer>(space_, size_bytes, domain_of(kind));
-  const hcq::MemoryBlock block{buffer->address(), size_bytes, buffer->host(), kind,
-                               buffer->handle()};
-  known_.add(block.address, buffer->size_bytes());
-  std::lock_guard lock(blocks_mutex_);
-  blocks_.emplace(block.address, std::move(buffer));
-  return block;
+  return blocks_.add(std::make_unique<Buffer>(space_, size_bytes, domain_of(kind)), size_bytes, kind);
 }
 
 void NvDevice::unmap_block(const hcq::MemoryBlock& block) noexcept {
-  std::lock_guard lock(blocks_mutex_);
-  const auto it = blocks_.find(block.address);
-  if (it == blocks_.end()) return;
-  known_.remove(block.address);
-  blocks_.erase(it);
+  blocks_.take(block.address);
 }
 
 std::vector<std::unique_ptr<hcq::Program>> NvDevice::load(
@@ -133,7 +123,7 @@ void NvDevice::check_status() {
 void NvDevice::lose(const ChannelError& error, std::string findings) {
   group_.stop();
   std::string text = fmt::format("{}: {}", info_.name, error.text);
-  if (error.address) text += known_.place_of(*error.address);
+  if (error.address) text += blocks_.known().place_of(*error.address);
   for (const auto* queue : {&compute_, &copy_}) {
     if (!*queue) continue;
     if (const std::string running = (*queue)->in_flight(); !running.empty()) text += "; " + running;

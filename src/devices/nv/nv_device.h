@@ -1,15 +1,14 @@
 // NvDevice: one of NVIDIA's GPUs as hcq sees it. Made by nv_open.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "devices/known_blocks.h"
 #include "devices/nv/nv.h"
 #include "devices/nv/queue.h"
+#include "devices/owned_blocks.h"
 
 namespace tuff::devices::nv {
 
@@ -47,9 +46,7 @@ class NvDevice final : public hcq::Device {
   Space space_;
   ChannelGroup group_;
   SemaphorePages semaphores_;
-  KnownBlocks known_;
-  std::mutex blocks_mutex_;
-  std::map<uint64_t, std::unique_ptr<Buffer>> blocks_;  // by address
+  OwnedBlocks<Buffer> blocks_;
   std::optional<NvQueue> compute_, copy_;
 };
 

@@ -12,6 +12,7 @@
 #include "base/error_of.h"
 #include "base/os.h"
 #include "devices/amd/amd_device.h"
+#include "devices/open_device.h"
 #include "emu/amd/mock.h"
 #include "render/c_dialect.h"
 #include "base/compilers.h"
@@ -20,7 +21,6 @@ namespace tuff::devices::amd {
 namespace {
 
 using namespace hcq;
-using Words = std::vector<uint32_t>;
 using emu::amd::Fault;
 
 constexpr uint64_t kLongNs = 20'000'000'000;
@@ -93,55 +93,12 @@ struct Machine {
   AmdIface iface;
 };
 
-struct Opened {
-  explicit Opened(Machine& m, const std::string& selector = "")
-      : device(amd_open(m.iface, selector)), programs(device->load(binaries())) {}
-  Queue& queue() { return device->compute_queue(); }
-  Span words(size_t count, MemoryKind kind = MemoryKind::Device) {
-    return device->allocator().allocate(4 * count, kind);
+struct Opened : OpenDevice {
+  explicit Opened(Machine& m, const std::string& selector = "") {
+    device = amd_open(m.iface, selector);
+    programs = device->load(binaries());
   }
-  Span upload(const Words& values) {
-    const Span s = words(values.size());
-    device->upload(s, values.data());
-    return s;
-  }
-  Words read(const Span& s) {
-    Words out(s.size_bytes / 4);
-    device->download(s, out.data());
-    return out;
-  }
-  Span args(std::initializer_list<Span> buffers, int32_t scalar) {
-    std::vector<std::byte> block((buffers.size() * 8 + 4 + 15) & ~15u);
-    size_t at = 0;
-    for (const Span& b : buffers) {
-      const uint64_t address = b.address();
-      std::memcpy(&block[at], &address, 8);
-      at += 8;
-    }
-    std::memcpy(&block[at], &scalar, 4);
-    const Span s = device->allocator().allocate(block.size(), MemoryKind::Args);
-    device->upload(s, block.data());
-    return s;
-  }
-  Command dispatch(Kernel k, std::initializer_list<Span> buffers, int32_t scalar, uint32_t groups) {
-    return {DispatchCmd{programs[k].get(), args(buffers, scalar), {groups, 1, 1}, {}}, {}, ""};
-  }
-  static Command copy(const Span& dst, const Span& src) { return {CopyCmd{dst, src}, {}, ""}; }
-  static Command barrier() { return {BarrierCmd{}, {}, ""}; }
-  void run(std::vector<Command> commands) {
-    CommandList list;
-    list.commands = std::move(commands);
-    queue().wait(queue().submit_once(queue().encode(list, EncodeUse::Once)));
-  }
-  std::unique_ptr<hcq::Device> device;
-  std::vector<std::unique_ptr<Program>> programs;
 };
-
-Words counting(uint32_t count, uint32_t from) {
-  Words w(count);
-  std::iota(w.begin(), w.end(), from);
-  return w;
-}
 
 // With engines on threads, stepped by a seed, and without a large BAR.
 std::vector<emu::amd::MockOptions> settings() {

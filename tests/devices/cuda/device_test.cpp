@@ -264,7 +264,7 @@ class CudaIntegrated : public CudaFixture {
 };
 
 TEST_F(CudaIntegrated, ArgumentsAreTheHosts) {
-  const Span a = words(32), block = args({a}, 4);
+  const Span a = words(32), block = args({a}, {4});
   EXPECT_NE(block.host(), nullptr);
   run({dispatch(kFill, {a}, 4, 1)});
   EXPECT_EQ(read(a), Words(32, 4));

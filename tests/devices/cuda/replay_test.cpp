@@ -137,7 +137,7 @@ TEST_F(CudaReplays, TakeSizesFromSlots) {
 // Words of an argument block that is written between replays.
 TEST_F(CudaReplays, SeeArgumentsThatHaveChanged) {
   const Span a = words(32), b = words(32);
-  const Span block = args({a}, 1);
+  const Span block = args({a}, {1});
   const Command fill{DispatchCmd{programs[kFill].get(), block, {1, 1, 1}, {}},
                      {{block, false}, {a, true}},
                      ""};

@@ -4,18 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <numeric>
 #include <ostream>
 
 #include "base/env.h"
 #include "base/error_of.h"
 #include "devices/opencl/api.h"
+#include "devices/open_device.h"
 #include "devices/opencl/opencl.h"
 
 namespace tuff::devices::opencl::test {
 
 using namespace hcq;
-using Words = std::vector<uint32_t>;
 
 // Of 32 work-items each.
 inline render::Binary binary(const std::string& name, uint32_t buffers, const std::string& text) {
@@ -59,7 +58,7 @@ constexpr Setting kSettings[] = {{"Addresses"},
                                  {"RecordedInOrder", "", "in-order", "1"}};
 constexpr size_t kUsual = 5;  // the first, for what hardly depends on the others
 
-class DeviceFixture : public testing::Test {
+class DeviceFixture : public testing::Test, protected OpenDevice {
  protected:
   explicit DeviceFixture(const Setting& s)
       : tier_(Env::TUFF_CL_DISABLE, s.disable),
@@ -71,18 +70,6 @@ class DeviceFixture : public testing::Test {
     programs = device->load(binaries());
   }
   bool addressed() const { return device->target().features.device_address; }
-  Queue& queue() { return device->compute_queue(); }
-  Span words(size_t count) { return device->allocator().allocate(4 * count, MemoryKind::Device); }
-  Span upload(const Words& values) {
-    const Span s = words(values.size());
-    device->upload(s, values.data());
-    return s;
-  }
-  Words read(const Span& s) {
-    Words out(s.size_bytes / 4);
-    device->download(s, out.data());
-    return out;
-  }
   static void write_args(const Span& at, const std::vector<Span>& buffers, int32_t scalar) {
     for (size_t i = 0; i < buffers.size(); ++i) {
       const uint64_t address = buffers[i].address();
@@ -97,22 +84,8 @@ class DeviceFixture : public testing::Test {
     c.buffers = buffers;
     return c;
   }
-  static Command copy(const Span& dst, const Span& src) { return {CopyCmd{dst, src}, {}, ""}; }
-  void run(std::vector<Command> commands) {
-    CommandList list;
-    list.commands = std::move(commands);
-    queue().wait(queue().submit_once(queue().encode(list, EncodeUse::Once)));
-  }
 
   const EnvOverride tier_, order_, buffers_, copies_;
-  std::unique_ptr<hcq::Device> device;
-  std::vector<std::unique_ptr<Program>> programs;
 };
-
-inline Words counting(uint32_t count, uint32_t from) {
-  Words w(count);
-  std::iota(w.begin(), w.end(), from);
-  return w;
-}
 
 }  // namespace tuff::devices::opencl::test
