@@ -93,7 +93,8 @@ NvDevice::~NvDevice() {
 
 hcq::MemoryBlock NvDevice::map_block(size_t size_bytes, hcq::MemoryKind kind) {
   fail_if_lost();
-  return blocks_.add(std::make_unique<Buffer>(space_, size_bytes, domain_of(kind)), size_bytes, kind);
+  auto buffer = std::make_unique<Buffer>(space_, size_bytes, domain_of(kind));
+  return blocks_.add(std::move(buffer), size_bytes, kind);
 }
 
 void NvDevice::unmap_block(const hcq::MemoryBlock& block) noexcept {

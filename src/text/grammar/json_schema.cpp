@@ -65,6 +65,7 @@ class SchemaReader {
   }
 
  private:
+  static std::string named(const std::string& where) { return where.empty() ? "the root" : where; }
   [[noreturn]] static void wrong(const std::string& where, std::string_view keyword,
                                  const Json& value, std::string_view wanted) {
     fail<InvalidArgument>("a JSON schema: {}/{} is {:.80}: {} was wanted", where, keyword,
@@ -74,8 +75,8 @@ class SchemaReader {
     fail<Unsupported>(
         "a JSON schema: {}/{} is not known; known are type, nullable, properties, required, "
         "additionalProperties, patternProperties, propertyNames, minProperties, maxProperties, "
-        "items, prefixItems, minItems, maxItems, minLength, maxLength, pattern, format, minimum, maximum, "
-        "exclusiveMinimum, exclusiveMaximum, multipleOf, enum, const, anyOf, oneOf, allOf and $ref",
+        "items, prefixItems, minItems, maxItems, minLength, maxLength, pattern, format, minimum, "
+        "maximum, exclusiveMinimum, exclusiveMaximum, multipleOf, enum, const, anyOf, oneOf, allOf and $ref",
         where, keyword);
   }
   static Expression quoted(Expression inside) {
@@ -111,7 +112,7 @@ class SchemaReader {
     if (s == true || (s.is_object() && s.empty())) return rule(value_);
     if (!s.is_object())
       fail<InvalidArgument>("a JSON schema: {} is {:.80}: an object was wanted",
-                            where.empty() ? "it" : where,
+                            where.empty() ? "it" : named(where),
                             s.dump(-1, ' ', false, Json::error_handler_t::replace));
     if (s.contains("nullable")) {
       const Expression body = schema(without(s, "nullable"), where, depth + 1);
@@ -179,7 +180,8 @@ class SchemaReader {
   }
   // What holds for both.
   Json merged(Json a, Json b, const std::string& where, int depth) const {
-    if (depth > kMaxDepth) fail<InvalidArgument>("a JSON schema: {} refers to itself", where);
+    if (depth > kMaxDepth)
+      fail<InvalidArgument>("a JSON schema: {} refers to itself", named(where));
     for (Json* s : {&a, &b}) {
       if (*s == true) *s = Json::object();
       if (!s->is_object()) wrong(where, "", *s, "an object");
@@ -201,7 +203,8 @@ class SchemaReader {
           here = here.is_null() ? one : merged(here, one, where, depth + 1);
         }
       } else if (a[name] != value) {
-        fail<Unsupported>("a JSON schema: {}: two schemas for one value differ in {}", where, name);
+        fail<Unsupported>("a JSON schema: {}: two schemas for one value differ in {}", named(where),
+                          name);
       }
     }
     return a;
@@ -314,9 +317,9 @@ class SchemaReader {
       if (bounded)
         fail<Unsupported>("a JSON schema: {} has a {} and bounds of its length: write these into a "
                           "pattern, like ^[a-z]{{1,8}}$",
-                          where, keyword);
+                          named(where), keyword);
       if (s.contains("pattern") && s.contains("format"))
-        fail<Unsupported>("a JSON schema: {} has a pattern and a format", where);
+        fail<Unsupported>("a JSON schema: {} has a pattern and a format", named(where));
       const std::string text = s[keyword];
       const bool format = std::string_view(keyword) == "format";
       return quoted(json_escaped(format ? text_format(text) : read_pattern(text)));
@@ -348,7 +351,7 @@ class SchemaReader {
     if (least && most &&
         (least->value > most->value ||
          (least->value == most->value && (least->exclusive || most->exclusive))))
-      fail<InvalidArgument>("a JSON schema: {}: no number is between its bounds", where);
+      fail<InvalidArgument>("a JSON schema: {}: no number is between its bounds", named(where));
     return numbers(least, most);
   }
   AddRule adder() {
@@ -371,8 +374,8 @@ class SchemaReader {
                         kMostDecimals, kMostStep));
     const auto e = multiples(*step, least, most, adder());
     if (!e)
-      fail<InvalidArgument>("a JSON schema: {}: no multiple of {} is between its bounds", where,
-                            value.dump());
+      fail<InvalidArgument>("a JSON schema: {}: no multiple of {} is between its bounds",
+                            named(where), value.dump());
     return *e;
   }
   Expression integer(const Json& s, const std::string& where) {
@@ -382,7 +385,7 @@ class SchemaReader {
     if (least) bounds.least = least->value + (least->exclusive ? 1 : 0);
     if (most) bounds.most = most->value - (most->exclusive ? 1 : 0);
     if (bounds.least && bounds.most && *bounds.least > *bounds.most)
-      fail<InvalidArgument>("a JSON schema: {}: no number is between its bounds", where);
+      fail<InvalidArgument>("a JSON schema: {}: no number is between its bounds", named(where));
     return whole_numbers(bounds);
   }
 
@@ -401,8 +404,8 @@ class SchemaReader {
     int64_t most = count(s, where, "maxItems", int64_t(kUnbounded));
     if (!more) most = std::min(most, int64_t(first.size()));
     if (most < least)
-      fail<InvalidArgument>("a JSON schema: {} has at least {} items and at most {}", where, least,
-                            most);
+      fail<InvalidArgument>("a JSON schema: {} has at least {} items and at most {}", named(where),
+                            least, most);
     const Expression rest = !more                 ? Expression()
                             : s.contains("items") ? schema(s["items"], where + "/items", depth + 1)
                                                   : rule(value_);
@@ -519,7 +522,8 @@ class SchemaReader {
     shape.comma = rule(comma_);
     std::optional<Expression> inside = object_inside(std::move(shape), adder());
     if (!inside)
-      fail<InvalidArgument>("a JSON schema: {}: no object has so many members as it wants", where);
+      fail<InvalidArgument>("a JSON schema: {}: no object has so many members as it wants",
+                            named(where));
     return sequence({beginning("{"), std::move(*inside), ending("}")});
   }
 
