@@ -42,6 +42,9 @@ constexpr const char* kStoreFence = R"c(
 // What is stored in `a` before is loaded from there after: a compiler would keep it in registers.
 constexpr const char* kInMemory = R"c(
 #define TUFF_IN_MEMORY(a) __asm__("" : "+m"(a))
+// Two zeros that it knows nothing of.
+#define TUFF_ZEROS(a, b) i64 a = 0, b = 0; \
+  __asm__("# even" : "+r"(a)); __asm__("# odd" : "+r"(b))
 )c";
 
 // The lanes of a mask (0 or -1) of contiguous memory: what is outside it is not touched.

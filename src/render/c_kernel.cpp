@@ -14,6 +14,12 @@ using ir::Node;
 using ir::Op;
 using kernel::LaneMask;
 
+namespace {
+
+constexpr int kManySums = 8;  // beside each other, which registers hold no factors of before theirs
+
+}  // namespace
+
 CKernel::CKernel(const kernel::LinearKernel& k, const CDialect& d, bool wide_registers)
     : k_(k),
       dialect_(d),
@@ -226,6 +232,8 @@ void CKernel::emit_alu(size_t i) {
     out = alu(u, x);
     if (!out.table.empty() && !feeds_arithmetic_alone(i)) out = {.base = vector(out, u.dtype), .vector = true};
   }
+  const bool sums = u.op == Op::MulAdd && is_float(u.dtype) && (k_.lanes[i] & vector_mask_);
+  if (dialect_.simd && sums && count >= kManySums) order_block();
 }
 
 CValue CKernel::alu(const Node& u, const std::vector<CValue>& x) {

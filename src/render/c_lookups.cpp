@@ -31,10 +31,18 @@ bool CKernel::feeds_arithmetic_alone(size_t i) const {
   });
 }
 
-// Of a number of 4 bits, or of what is looked up by one already and scalars.
+// Of a number of 4 bits, or of what is looked up by one already and scalars. A number that is part
+// of a longer one would be looked up at once, where masks of both parts are one instruction.
 bool CKernel::looked_up(const Node& u, const std::vector<CValue>& x, CValue& out) {
   if (!has_lookups()) return false;
+  const auto is_used_alone = [&](size_t at) {
+    return std::ranges::all_of(k_.ops[at]->src(), [&](const ir::UOp& s) {
+      const Node* n = without_after(s.get());
+      return n == &u || !(lanes_of(n) & vector_mask_);
+    });
+  };
   if (keeps_four_bits(u, x)) {
+    if (!std::ranges::all_of(users(current_), is_used_alone)) return false;
     std::string numbers;
     for (int n = 0; n < kTable; ++n) numbers += fmt::format("{}{}", n ? ", " : "", n);
     const std::string type = type_of(u.dtype, kTable);

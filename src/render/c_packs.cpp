@@ -56,9 +56,13 @@ void CKernel::set_pack(size_t i, const std::string& name) {
     line(fmt::format("{} {}[{}];", type_of(t), elements, count));
     line(fmt::format("*({}*){} = {};", memory_type(t, count), elements, name));
     line(fmt::format("TUFF_IN_MEMORY({});", elements));
+    // Else clang loads neighbours together and takes them apart again.
+    line(fmt::format("TUFF_ZEROS(even{0}, odd{0});", i));
   }
   for (size_t n = 0; n < values_[i].size(); ++n)
-    values_[i][n] = CValue{fmt::format("{}[{}]", elements, n)};
+    values_[i][n] = CValue{repeated ? fmt::format("{}[{} + {}{}]", elements, n,
+                                                  n % 2 ? "odd" : "even", i)
+                                    : fmt::format("{}[{}]", elements, n)};
 }
 
 // Neighbours in memory, or several runs of so many of them, in any order and behind no gates.
