@@ -114,6 +114,9 @@ size_t page_size();
 
 uint64_t monotonic_ns();
 uint32_t core_count();       // that this process may use (affinity)
+// Whether its threads may use the matrix registers of x86 (AMX), for which a process asks Linux once:
+// the registers and instructions for bfloat16.
+bool allow_matrix_registers();
 std::string cpu_identity();  // model name and ISA features, stable on one machine
 uint64_t physical_memory_bytes();
 uint64_t cache_bytes(int level);  // of the data cache at level 1 to 3; 0 where it is not known

@@ -73,6 +73,24 @@ uint32_t core_count() {
   return uint32_t(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
+// arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA): Documentation/arch/x86/xstate.rst. What was
+// compiled for a CPU without these instructions must find none, so both ask for the same.
+bool allow_matrix_registers() {
+#if defined(__x86_64__) && defined(SYS_arch_prctl)
+  constexpr int kRequestPermission = 0x1023;
+  constexpr unsigned long kTileData = 18;
+  static const bool allowed = [] {
+    const std::string features = " " + cpu_identity() + " ";
+    const auto has = [&](const char* name) { return features.find(name) != std::string::npos; };
+    return has("amx_tile") && has("amx_bf16") &&
+           ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  }();
+  return allowed;
+#else
+  return false;
+#endif
+}
+
 void wake_without_preempting() noexcept {
   const sched_param none{};
   ::sched_setscheduler(0, SCHED_BATCH, &none);

@@ -82,6 +82,8 @@ Target cpu_target(const std::string& kind) {
                 .signed_zero_inf_nan = true,
                 .known_zero_products = true,
                 .sqrt = true};
+  if (env_flag(Env::TUFF_CPU_MATRICES) && os::allow_matrix_registers())
+    t.matrix_shapes = {{16, 16, 32, DType::BF16, DType::BF16, DType::F32}};
   return t;
 }
 

@@ -438,7 +438,7 @@ class Workgroup {
     }
     for (int64_t r = 0; r < m.rows; r++) {
       for (int64_t c = 0; c < m.columns; c++) {
-        const int64_t element = first + (m.by_columns ? c * m.stride + r : r * m.stride + c);
+        const int64_t element = first + m.offset(r, c);
         const auto bytes = element_of(index.src[0], element, g * lanes_, write);
         Scalar& v = matrix[size_t(r * m.columns + c)];
         if (write) {

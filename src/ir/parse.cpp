@@ -336,6 +336,7 @@ Arg Parser::matrix_arg() {
   const std::string_view order = word("rows or columns");
   if (order != "rows" && order != "columns") error("'{}' is neither rows nor columns", order);
   m.by_columns = order == "columns";
+  if (accept_word("interleaved")) m.interleaved = int32_t(integer_within(2, INT32_MAX, "interleaved rows"));
   expect_word("number");
   m.number = integer_within(0, INT64_MAX, "number");
   return m;
@@ -454,7 +455,7 @@ struct ArgForm {
   const char* text = nullptr;
 };
 constexpr ArgForm kMatrix{holds<MatrixArg>,
-                          "{matrix a|b|sum ROWS COLUMNS stride N rows|columns number N}"};
+                          "{matrix a|b|sum ROWS COLUMNS stride N rows|columns [interleaved N] number N}"};
 // Ops whose meaning needs one kind of arg; make() looks at those of the others.
 constexpr OpTable<ArgForm> kArgForms{{
     {Op::Range, {holds<RangeArg>, "{r NUMBER KIND}"}},

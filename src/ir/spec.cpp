@@ -124,6 +124,9 @@ const char* matrix_fault(const Node& n) {
       if (!m) return "no matrix is described";
       if (n.op != Op::MatrixFill && (n.src(0)->op != Op::Index || n.src(0)->src_count != 2))
         return "a matrix lies at an Index without a gate";
+      if (m->interleaved < 1 || m->rows % m->interleaved != 0 ||
+          (m->interleaved > 1 && (m->use != MatrixUse::B || m->by_columns)))
+        return "whole rows of a right factor are interleaved";
       if (n.op == Op::MatrixStore && !is_matrix(n.src(1), m->use, m->rows, m->columns))
         return "MatrixStore takes the matrix that it describes";
       if (n.op == Op::MatrixStore && n.src(0)->dtype != n.src(1)->dtype)

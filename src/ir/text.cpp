@@ -164,8 +164,11 @@ std::string Listing::arg(const Node& n) const {
       return fmt::format("shared {} count {}", v.number, v.count);
     }
     std::string operator()(const MatrixArg& v) const {
+      const std::string order = v.by_columns      ? "columns"
+                                : v.interleaved > 1 ? fmt::format("rows interleaved {}", v.interleaved)
+                                                    : "rows";
       return fmt::format("matrix {} {} {} stride {} {} number {}", name(v.use), v.rows, v.columns,
-                         v.stride, v.by_columns ? "columns" : "rows", v.number);
+                         v.stride, order, v.number);
     }
     std::string operator()(const Placement& v) const {
       std::string out = "on";

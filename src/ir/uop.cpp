@@ -82,7 +82,8 @@ struct ArgHash {
   uint64_t operator()(const MatrixArg& v) const {
     const uint64_t extents = mix(uint64_t(v.rows), uint64_t(v.columns));
     const uint64_t form = uint64_t(v.use) * 2 + uint64_t(v.by_columns);
-    return mix(mix(mix(extents, form), uint64_t(v.stride)), uint64_t(v.number));
+    const uint64_t lines = mix(uint64_t(v.stride), uint64_t(v.interleaved));
+    return mix(mix(mix(extents, form), lines), uint64_t(v.number));
   }
   uint64_t operator()(const Placement& v) const {
     uint64_t h = uint64_t(v.shard_axis);

@@ -218,7 +218,9 @@ struct SharedArg {
 };
 
 // A cooperative matrix: which operand of a product, rows x columns; where it is loaded or stored,
-// the elements from one row (column) to the next; of a register, its number.
+// the elements from one row (column) to the next; of a register, its number. So many rows may lie
+// interleaved, element by element, as CPUs want a right factor: element (r, c) at
+// r / interleaved * stride + c * interleaved + r % interleaved.
 enum class MatrixUse : uint8_t { A, B, Sum };
 struct MatrixArg {
   MatrixUse use;
@@ -226,6 +228,11 @@ struct MatrixArg {
   int64_t stride = 0;
   bool by_columns = false;  // neighbours in memory are of one column
   int64_t number = 0;
+  int32_t interleaved = 1;
+  int64_t offset(int64_t r, int64_t c) const {  // of an element, from the first
+    if (by_columns) return c * stride + r;
+    return r / interleaved * stride + c * interleaved + r % interleaved;
+  }
   bool operator==(const MatrixArg&) const = default;
 };
 const char* name(MatrixUse use);

@@ -13,6 +13,7 @@ namespace {
 std::string matrix_text(const MatrixArg& m) {
   std::string out = fmt::format("{} {}x{}", ir::name(m.use), m.rows, m.columns);
   if (m.stride) out += fmt::format(" {} of {}", m.by_columns ? "columns" : "rows", m.stride);
+  if (m.interleaved > 1) out += fmt::format(" interleaved by {}", m.interleaved);
   return out;
 }
 

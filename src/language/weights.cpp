@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "io/dequantize.h"
 #include "io/formats/gguf.h"
+#include "language/split_product.h"
 
 namespace tuff::language {
 namespace {
@@ -162,6 +163,15 @@ Tensor LowRank::rows() const {
       .reshape({rows, rank});
 }
 Tensor LowRank::operator()(const Tensor& x) const { return x.linear(down).linear(rows()) * scale; }
+Tensor Projection::operator()(const Tensor& x) const {
+  const Tensor rows = part.of(weight), added = part.of(bias);
+  Tensor y = split_product(x, rows);
+  if (!y.defined())
+    y = x.linear(rows, added);
+  else if (added.defined())
+    y = y + added;
+  return adapter.down.defined() ? y + adapter(x) : y;
+}
 Tensor LowRank::product() const { return rows().matmul(down) * scale; }
 
 Tensor ExpertMaps::every() const {

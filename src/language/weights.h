@@ -39,10 +39,7 @@ struct Projection {
   LowRank adapter = {};
   MapRows part = {};
   int64_t out() const { return part.count > 0 ? part.count : int64_t(weight.size(0)); }
-  Tensor operator()(const Tensor& x) const {
-    const Tensor y = x.linear(part.of(weight), part.of(bias));
-    return adapter.down.defined() ? y + adapter(x) : y;
-  }
+  Tensor operator()(const Tensor& x) const;
 };
 
 // A norm's; a bias that is undefined is none.

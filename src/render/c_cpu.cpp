@@ -286,8 +286,9 @@ Prelude cpu_prelude() {
       p.add({"$Tx$N"}, kVector, lanes(type, n));
   p.add({"TUFF_STREAM("}, kStream);
   p.add({"TUFF_STORE_FENCE("}, kStoreFence);
-  p.add({"TUFF_IN_MEMORY("}, kInMemory);
+  p.add({"TUFF_IN_MEMORY(", "TUFF_ZEROS("}, kInMemory);
   p.add({"lookup_u32x16("}, kLookup);
+  add_cpu_matrices(p);
   add_masked_accesses(p);
   add_narrow_floats(p);
   add_arithmetic(p);

@@ -61,6 +61,7 @@ void add_atomics(Prelude& p);
 // Cooperative matrices: which lane holds which elements, and how they are multiplied.
 void add_matrices(Prelude& p, std::string_view places, std::string_view products);
 void add_amdgpu_matrices(Prelude& p);  // as each of AMD's generations has them
+void add_cpu_matrices(Prelude& p);     // of a thread alone
 // As CDialect::attributes where there are workgroups.
 std::string workgroup_attributes(const kernel::LinearKernel& k, const Target& t);
 

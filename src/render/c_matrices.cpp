@@ -38,6 +38,50 @@ TUFF_MATRIX(tuff_sum_f16, f16, TUFF_SUMS)
 #endif
 )c";
 
+// A CPU's thread has whole matrices. Clang gives each variable a register, and says before the first
+// one what shapes they have. A right factor has pairs of rows interleaved.
+constexpr const char* kCpuMatrices = R"c(
+#if defined(__AMX_BF16__) && __has_builtin(__builtin_ia32_tdpbf16ps_internal)
+typedef i32 tuff_matrix __attribute__((vector_size(1024), aligned(64)));
+typedef tuff_matrix tuff_a_bf16; typedef tuff_matrix tuff_b_bf16; typedef tuff_matrix tuff_sum_f32;
+#define TUFF_MATRIX_ZERO() __builtin_ia32_tilezero_internal(16, 64)
+#define TUFF_LOAD_LINES(p, stride) \
+  __builtin_ia32_tileloadd64_internal(16, 64, (const void*)(p), (stride) * (i64)sizeof(u16))
+#define TUFF_STORE_LINES(p, m) __builtin_ia32_tilestored64_internal(16, 64, p, 64, m)
+#define TUFF_MULTIPLY_bf16(a, b, sum) __builtin_ia32_tdpbf16ps_internal(16, 64, 64, sum, a, b)
+#else
+typedef struct { u16 line[16][32]; } tuff_a_bf16; typedef tuff_a_bf16 tuff_b_bf16;
+typedef struct { f32 line[16][16]; } tuff_sum_f32;
+static inline f32 f32_of_bits(u32 bits) { union { u32 u; f32 f; } v = {bits}; return v.f; }
+static inline tuff_sum_f32 TUFF_MATRIX_ZERO(void) { tuff_sum_f32 m = {{{0}}}; return m; }
+static inline tuff_a_bf16 TUFF_LOAD_LINES(const u16* p, i64 stride) {
+  tuff_a_bf16 m;
+  for (int r = 0; r < 16; r++) for (int c = 0; c < 32; c++) m.line[r][c] = p[r * stride + c];
+  return m; }
+static inline void TUFF_STORE_LINES(f32* p, tuff_sum_f32 m) {
+  for (int r = 0; r < 16; r++) for (int c = 0; c < 16; c++) p[r * 16 + c] = m.line[r][c]; }
+static inline tuff_sum_f32 TUFF_MULTIPLY_bf16(tuff_a_bf16 a, tuff_b_bf16 b, tuff_sum_f32 sum) {
+  for (int r = 0; r < 16; r++) for (int k = 0; k < 32; k++) for (int c = 0; c < 16; c++)
+    sum.line[r][c] += f32_of_bits((u32)a.line[r][k] << 16) *
+                      f32_of_bits((u32)b.line[k / 2][2 * c + k % 2] << 16);
+  return sum; }
+#endif
+#define TUFF_MATRIX_LOAD(use, t, name, p, rows, columns) \
+  tuff_##use##_##t name = TUFF_LOAD_LINES(p, rows)
+static inline void store_sums(const f32* m, f32* p, i64 rows, i64 columns) {
+  if (columns == 1) {
+    for (int r = 0; r < 16; r++) for (int c = 0; c < 16; c++) p[r * rows + c] = m[r * 16 + c];
+  } else {
+    for (int c = 0; c < 16; c++) for (int r = 0; r < 16; r++)
+      p[r * rows + c * columns] = m[r * 16 + c];
+  }
+}
+#define TUFF_MATRIX_STORE(use, t, value, p, rows, columns) do { \
+  f32 lines_[256] __attribute__((aligned(64))); \
+  TUFF_STORE_LINES(lines_, value); \
+  store_sums(lines_, p, rows, columns); } while (0)
+)c";
+
 const char* use_of(const MatrixArg& m) {
   return m.use == MatrixUse::A ? "a" : m.use == MatrixUse::B ? "b" : "sum";
 }
@@ -51,6 +95,10 @@ std::string matrix_type(const MatrixArg& m, DType t) {
 void add_matrices(Prelude& p, std::string_view places, std::string_view products) {
   p.add({"tuff_a_", "tuff_b_", "tuff_sum_", "TUFF_MATRIX_", "TUFF_MULTIPLY_"},
         std::string(places) + kMatrices + std::string(products));
+}
+
+void add_cpu_matrices(Prelude& p) {
+  p.add({"tuff_a_", "tuff_b_", "tuff_sum_", "TUFF_MATRIX_", "TUFF_MULTIPLY_"}, kCpuMatrices);
 }
 
 std::string CKernel::held_type(const Node& u, bool vec) const {
@@ -70,7 +118,6 @@ std::string CKernel::matrix_place(size_t i, int instance) const {
 
 void CKernel::emit_matrix(size_t i) {
   const Node& u = *k_.ops[i];
-  if (!dialect_.workgroups) fail<Unsupported>("C renderer: a cooperative matrix");
   const MatrixArg& m = u.op == Op::Cast ? *ir::matrix_of(&u) : u.get<MatrixArg>();
   for (int n = 0; n < space_.count(k_.lanes[i]); ++n) {
     const auto source = [&](size_t s) { return value(u.src(s).get(), k_.lanes[i], n); };
@@ -84,7 +131,9 @@ void CKernel::emit_matrix(size_t i) {
       line(fmt::format("TUFF_MATRIX_LOAD({}, {}, {}, {});", use_of(m), short_name(u.dtype), name,
                        matrix_place(i, n)));
     else if (u.op == Op::MatrixFill)
-      line(fmt::format("{0} {1} = ({0})({2});", type, name, scalar(source(0), u.dtype)));
+      line(dialect_.workgroups
+               ? fmt::format("{0} {1} = ({0})({2});", type, name, scalar(source(0), u.dtype))
+               : fmt::format("{} {} = TUFF_MATRIX_ZERO();", type, name));
     else if (u.op == Op::Cast)
       line(fmt::format("{0} {1} = __builtin_convertvector({2}, {0});", type, name,
                        source(0).base));

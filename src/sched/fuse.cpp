@@ -354,15 +354,18 @@ class Planner {
     if (inside_pick_[i] && !f.reduced) return;  // with one element only
     const bool nearly_free = f.loads.empty() ? f.weight <= 4 * kTranscendental
                                              : f.loads.size() == 1 && f.weight <= free_weight(b);
-    if (!f.reduced && (nearly_free || f.row || read_once(i, b))) return;
+    const bool twice = f.packed && is_repeated(i, b, 2);
+    if (!f.reduced && (nearly_free || twice || f.row || read_once(i, b))) return;
     realize_for_reader(b);
   }
 
-  // Blocks of bytes, for a few vectors. Of more a CPU stores them.
-  bool is_thin(uint32_t i, uint32_t b) const {
+  // Whether what one buffer gives is repeated so often at most. Blocks of bytes that are read twice
+  // are decoded twice in less time than floats are stored and loaded; for a few vectors, in the
+  // product. Of more a CPU stores them.
+  bool is_repeated(uint32_t i, uint32_t b, int64_t most) const {
     const Shape &repeated = node(i).shape, &once = node(b).shape;
     return !is_symbolic(repeated) && facts_[b].loads.size() == 1 &&
-           element_count(repeated) <= kThinProduct * element_count(once);
+           element_count(repeated) <= most * element_count(once);
   }
 
   // Whether its readers compute each element no more than once, or where that costs little: those
@@ -379,7 +382,7 @@ class Planner {
   bool decoded_by_product(uint32_t i, uint32_t b) const {
     const Facts& f = facts_[b];
     if (!f.packed || f.loads.empty() || f.loads.size() > kPackedLoads) return false;
-    return f.weight <= kProductDecode && (target_of_(p_.device_of(b)).has_local || is_thin(i, b));
+    return f.weight <= kProductDecode && (target_of_(p_.device_of(b)).has_local || is_repeated(i, b, kThinProduct));
   }
   std::optional<uint32_t> only_user(uint32_t i) const {
     return users_[i].size() == 1 ? std::optional(users_[i][0]) : std::nullopt;

@@ -184,15 +184,33 @@ bool is_innermost(const Node& x, int64_t axis) {
                      [](const Dim& d) { return d == 1; });
 }
 
+// A product of numbers that a CPU's matrix instructions take, summed over pairs of neighbours last,
+// as these want it.
+bool multiplies_matrices(const Target& target, const Node& reduce) {
+  const Node* product = through_casts(reduce.src(0).get());
+  if (target.matrix_shapes.empty() || product->op != Op::Mul) return false;
+  const Node* stored = product->src(0).get();
+  while (stored->op == Op::Cast || stored->op == Op::Expand || stored->op == Op::Reshape)
+    stored = stored->src(0).get();
+  const DType factor = stored->dtype;
+  const int64_t pair = int64_t(sizeof(uint32_t) / size_bytes(factor));
+  return size_bytes(factor) < 4 && product->shape.back() == Dim(pair) &&
+         contains(reduce.get<ReduceArg>().axes, int64_t(product->shape.size()) - 1) &&
+         std::ranges::any_of(target.matrix_shapes,
+                             [&](const MatrixShape& s) { return s.a == factor; });
+}
+
 // Into how many parts a product's sum is cut so that its panels stay in the L2 cache; 0: it is not.
 int64_t panel_parts(const Target& target, const Node& reduce, int64_t extent) {
   const int64_t outputs = element_count(reduce.shape), cache = int64_t(target.l2_bytes);
-  const int64_t panel_bytes = reduced_count(reduce) * kSplitPanelBytes;
+  const bool matrices = multiplies_matrices(target, reduce);
+  const int64_t panel_bytes =
+      reduced_count(reduce) * (matrices ? kSplitMatrixBytes : kSplitPanelBytes);
   const bool is_long = !target.has_local && cache > 0 && 4 * panel_bytes > 3 * cache;
   if (!is_long || outputs < kSplitMaxOutputs || !is_matrix_product(reduce, kSplitLeastReuse) ||
       follows_kept_rows(target, reduce))
     return 0;
-  const int64_t least = (8 * panel_bytes + 3 * cache - 1) / (3 * cache);
+  const int64_t least = matrices ? ceil_div(2 * panel_bytes, cache) : ceil_div(8 * panel_bytes, 3 * cache);
   // The longest axis may have fewer elements: then these are the parts, if their panels fit.
   if (extent < least) return 2 * extent >= least ? extent : 0;
   return smallest_divisor(extent, least, 2 * least);

@@ -32,6 +32,9 @@ inline constexpr int64_t kThinProduct = 8;
 // L2 cache: in the fewest parts whose panels take three eighths, where each element of both factors
 // is used so often that their products are what takes time.
 inline constexpr int64_t kSplitPanelBytes = 64 * 4, kSplitLeastReuse = 16;
+// Where a CPU multiplies matrices (AMX) nothing is packed: so many bytes for each element of the sum
+// are 128 rows of a factor whose numbers have two parts, which half of the cache has to hold.
+inline constexpr int64_t kSplitMatrixBytes = 128;
 
 enum class PartOrder : uint8_t {
   Runs,    // a part is a run of the axis, the results of an output lie beside each other

@@ -240,6 +240,28 @@ TEST(InterpretLinear, SubgroupsMultiplyMatrices) {
   EXPECT_EQ(reads, 2 * (3 + 6));
 }
 
+// Rows 0 and 1 of the right factor lie in one line, rows 2 and 3 in the next.
+TEST(InterpretLinear, PairsOfRowsLieInterleaved) {
+  List l;
+  const UOp out = l.param_of(0, 2), x = l.param_of(1, 4), y = l.param_of(2, 10);
+  const auto at = [&](const UOp& memory) { return l.op(Op::Index, {memory, l.i32(0)}); };
+  const UOp a =
+      l.add(make(Op::MatrixLoad, DType::F32, {at(x)}, MatrixArg{MatrixUse::A, 1, 4, 4}));
+  const MatrixArg pairs{
+      .use = MatrixUse::B, .rows = 4, .columns = 2, .stride = 6, .interleaved = 2};
+  const UOp b = l.add(make(Op::MatrixLoad, DType::F32, {at(y)}, pairs));
+  const MatrixArg sum{MatrixUse::Sum, 1, 2, 2};
+  const UOp none = l.add(make(Op::MatrixFill, DType::F32, {l.f32(0)}, sum));
+  const UOp c = l.add(make(Op::MatrixMulAdd, DType::F32, {a, b, none}, sum));
+  l.add(make(Op::MatrixStore, DType::Void, {at(out), c}, sum));
+
+  std::vector<float> got(2), in = {1, 10, 100, 1000};
+  std::vector<float> lines = {1, 2, 5, 6, -1, -1, 3, 4, 7, 8};  // columns 1 2 3 4 and 5 6 7 8
+  LinearRun run{.buffers = {bytes_of(got), bytes_of(in), bytes_of(lines)}};
+  interpret_linear(l.ops, run);
+  EXPECT_EQ(got, (std::vector<float>{4321, 8765}));
+}
+
 // A sum is rounded to what it is stored as.
 TEST(InterpretLinear, SumsOfMatricesAreConverted) {
   List l;

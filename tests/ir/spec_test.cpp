@@ -23,6 +23,9 @@ constexpr MatrixArg kA{MatrixUse::A, 16, 8}, kB{MatrixUse::B, 8, 4}, kSum{Matrix
 UOp filled(const MatrixArg& m) {
   return make(Op::MatrixFill, DType::F32, {constant(DType::F32, 1)}, m);
 }
+MatrixArg interleaved(MatrixUse use, int32_t rows, int32_t by) {
+  return {.use = use, .rows = rows, .columns = 4, .stride = 8, .interleaved = by};
+}
 UOp multiplied(std::vector<UOp> src, const MatrixArg& m = kSum) {
   return make(Op::MatrixMulAdd, DType::F32, src, m);
 }
@@ -196,6 +199,12 @@ std::vector<Illegal> illegal_graphs() {
       {"a matrix lies at an Index without a gate", kFloorKernel,
        make(Op::MatrixLoad, DType::F32,
             {make(Op::Index, DType::F32, {memory(), at, bool_const(true)})}, kA)},
+      {"whole rows of a right factor are interleaved", kFloorKernel,
+       make(Op::MatrixLoad, DType::F32, {index(memory(), at)}, interleaved(MatrixUse::A, 8, 2))},
+      {"whole rows of a right factor are interleaved", kFloorKernel,
+       make(Op::MatrixLoad, DType::F32, {index(memory(), at)}, interleaved(MatrixUse::B, 7, 2))},
+      {"whole rows of a right factor are interleaved", kFloorKernel,
+       make(Op::MatrixLoad, DType::F32, {index(memory(), at)}, interleaved(MatrixUse::B, 8, 0))},
       {"MatrixStore takes the matrix that it describes", kFloorKernel,
        make(Op::MatrixStore, DType::Void, {index(memory(), at), filled(kB)}, kA)},
       {"MatrixStore's matrix has another dtype than its place", kFloorKernel,

@@ -58,6 +58,8 @@ TEST(Text, EveryKindOfArg) {
       make(Op::MatrixFill, DType::F32, {constant(DType::F32, 2)}, MatrixArg{MatrixUse::A, 8, 32}),
       make(Op::MatrixLoad, DType::F32, {make(Op::Index, DType::F32, {a, index_const(0)})},
            MatrixArg{MatrixUse::B, 4, 2, 24, true}),
+      make(Op::MatrixLoad, DType::BF16, {make(Op::Index, DType::BF16, {a, index_const(0)})},
+           MatrixArg{.use = MatrixUse::B, .rows = 8, .columns = 2, .stride = 4, .interleaved = 2}),
       cast(t, DType::BF16),
       make(Op::Mul, DType::F32, {t, constant(DType::F32, 0.1)}),
       finite_product(t, t),

@@ -137,6 +137,18 @@ UOp narrow_product_ast(const NarrowProduct& p) {
   return kernel_of({store(0, count, at, cast(value, p.result), loops)});
 }
 
+UOp pair_product_ast(const PairProduct& p) {
+  constexpr int64_t kPair = 2;
+  AstBuilder b;
+  const UOp i = b.loop(p.m), j = b.loop(p.n), line = b.fold(p.k / kPair), pair = b.fold(kPair);
+  const UOp x = load(1, p.m * p.k, i * p.k + line * kPair + pair, DType::BF16);
+  const UOp y = load(2, p.k * p.n, line * (p.n * kPair) + j * kPair + pair, DType::BF16);
+  UOp sum = reduce_over(Op::Add, cast(x, DType::F32) * cast(y, DType::F32), {line, pair});
+  if (p.bias) sum = sum + load(3, p.n, j);
+  const UOp at = p.transposed ? j * p.m + i : i * p.n + j;
+  return kernel_of({store(0, p.m * p.n, at, sum, {i, j})});
+}
+
 UOp matmul_across_ast(int64_t m, int64_t n, int64_t k) {
   AstBuilder b;
   const UOp i = b.loop(m), j = b.loop(n), r = b.fold(k);

@@ -58,6 +58,14 @@ struct NarrowProduct {
   bool transposed = false;  // the output
 };
 ir::UOp narrow_product_ast(const NarrowProduct& p);
+// Rows of BF16 in slot 1 by columns in slot 2, of which pairs of rows lie interleaved: what a CPU's
+// matrix registers take.
+struct PairProduct {
+  int64_t m = 16, n = 16, k = 64;
+  bool transposed = false;  // the output
+  bool bias = false;        // slot 3, of the columns
+};
+ir::UOp pair_product_ast(const PairProduct& p);
 ir::UOp softmax_ast(int64_t rows, int64_t columns);
 // Slots 1 to 3 are q, k and v: heads x positions x width; scores and probabilities are kept rows.
 ir::UOp attention_ast(int64_t heads, int64_t positions, int64_t width, bool causal = false);

@@ -123,6 +123,15 @@ Target matrix_gpu() {
   return t;
 }
 
+Target matrix_cpu() {
+  Target t = builtin_target("c-x86-64");
+  t.identity = "matrix-cpu";
+  t.cores = 2;
+  t.l2_bytes = 8 << 10;
+  t.matrix_shapes = {{16, 16, 32, DType::BF16, DType::BF16, DType::F32}};
+  return t;
+}
+
 std::string refusal(const ir::UOp& ast, const Target& t, const std::vector<Opt>& opts) {
   try {
     Tiling tiling(ast, t);

@@ -43,5 +43,7 @@ std::vector<NamedTarget> test_targets();
 Target small_gpu();
 // A GPU whose subgroups of 8 multiply small matrices, of f16, bf16 and 8-bit integers.
 Target matrix_gpu();
+// A CPU whose threads have matrix registers for BF16, and caches of a few matrices.
+Target matrix_cpu();
 
 }  // namespace tuff::kernel::testing

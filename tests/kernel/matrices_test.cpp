@@ -301,6 +301,64 @@ TEST(Matrices, ComputedFactorsAreCopied) {
             std::string::npos);
 }
 
+// ---- a CPU's thread alone ---------------------------------------------------------------------
+
+TEST(ThreadMatrices, MeanTheSame) {
+  for (const bool transposed : {false, true}) {
+    const UOp ast = pair_product_ast({.m = 64, .n = 32, .k = 64, .transposed = transposed});
+    for (const std::vector<Opt>& opts :
+         {std::vector<Opt>{{OptKind::Matrix, 0, 0}},
+          {{OptKind::Matrix, 0, 0}, {OptKind::Upcast, 0, 2}, {OptKind::Upcast, 1, 2}},
+          {{OptKind::Matrix, 0, 0}, {OptKind::Split, 2, 2}, {OptKind::Swap, 0, 1},
+           {OptKind::Group, 0, 2}}}) {
+      const std::string what = to_string(opts);
+      const LinearKernel k = lower_with(ast, matrix_cpu(), opts);
+      EXPECT_EQ(count(k, Op::MatrixMulAdd), 1) << what;
+      EXPECT_EQ(k.subgroup_size, 0u);
+      EXPECT_EQ(k.shared_bytes, 0u);
+      EXPECT_EQ(k.estimate.flops, 2u * 64 * 32 * 64) << what;
+      ASSERT_NO_THROW(check_linear_spec(k.ops, "lower_with")) << what;
+      ASSERT_NO_THROW(expect_same(ast, k, 2e-3, what, run_linear)) << what << "\n" << to_text(k);
+    }
+  }
+}
+
+TEST(ThreadMatrices, AreChosenWithGroupsThatTheCacheHolds) {
+  const UOp ast = pair_product_ast({.m = 256, .n = 32, .k = 64, .transposed = true});
+  const LinearKernel k = lower(ast, matrix_cpu(), {});
+  // Half of the cache holds 32 of the 256 rows.
+  EXPECT_NE(k.opts.find("matrix(0,0) upcast(0,2) upcast(1,2) group(0,8)"), std::string::npos)
+      << k.opts;
+  EXPECT_NO_THROW(expect_same(ast, k, 2e-3, "chosen", run_linear));
+}
+
+TEST(ThreadMatrices, WhatCannotBeIsRefused) {
+  const auto why = [](const PairProduct& p, std::vector<Opt> more = {}) {
+    std::vector<Opt> opts{{OptKind::Matrix, 0, 0}};
+    opts.insert(opts.end(), more.begin(), more.end());
+    return kernel::testing::refusal(pair_product_ast(p), matrix_cpu(), opts);
+  };
+  const PairProduct whole{.m = 64, .n = 64};
+  EXPECT_EQ(why(whole), "");
+  EXPECT_NE(why({.m = 24}).find("does not divide"), std::string::npos);
+  EXPECT_NE(why({.n = 8}).find("does not divide"), std::string::npos);
+  EXPECT_NE(why({.k = 48}).find("does not divide"), std::string::npos);
+  EXPECT_NE(why({.bias = true}).find("not stored as they are"), std::string::npos);
+  EXPECT_EQ(why(whole, {{OptKind::Upcast, 0, 2}, {OptKind::Upcast, 1, 2}}), "");
+  EXPECT_NE(why(whole, {{OptKind::Upcast, 0, 4}}).find("no registers"), std::string::npos);
+  EXPECT_NE(why(whole, {{OptKind::Upcast, 0, 2}, {OptKind::Upcast, 1, 4}}).find("no registers"),
+            std::string::npos);
+  for (const OptKind kind : {OptKind::Vector, OptKind::Unroll, OptKind::Stage, OptKind::Local})
+    EXPECT_NE(why(whole, {{kind, kind == OptKind::Unroll ? 2 : 0, 2}}), "") << name(kind);
+  // Rows that do not lie in pairs are no factor, and other devices have none that do.
+  const Opt matrix{OptKind::Matrix, 0, 0};
+  const UOp plain = narrow_product_ast({.k = 32, .factor = DType::BF16});
+  EXPECT_NE(kernel::testing::refusal(plain, matrix_cpu(), {matrix}), "");
+  Target gpu = matrix_gpu();
+  gpu.matrix_shapes = matrix_cpu().matrix_shapes;
+  EXPECT_NE(kernel::testing::refusal(pair_product_ast(whole), gpu, {matrix}), "");
+}
+
 TEST(Matrices, WithBoundsCheckedThereAreNone) {
   const UOp ast = narrow_product_ast({.m = 64, .n = 64, .k = 64});
   const LinearKernel k = lower(ast, matrix_gpu(), {.check_bounds = true});

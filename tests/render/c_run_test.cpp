@@ -11,6 +11,7 @@
 #include "base/os.h"
 #include "ir/kernel_floor.h"
 #include "kernel/ast_builder.h"
+#include "kernel/ast_run.h"
 #include "kernel/pipeline.h"
 #include "render/c.h"
 #include "base/compilers.h"
@@ -21,20 +22,14 @@
 namespace tuff::render {
 namespace {
 
-// Compiles all kernels at once, links the objects into one shared library and opens it.
-std::optional<os::Library> load_all(std::span<const kernel::LinearKernel> kernels,
-                                    const Target& target = {}) {
-  std::vector<Source> sources;
-  for (const auto& k : kernels) sources.push_back(render_c(c_cpu(), k, target));
-  const std::vector<Binary> binaries = compile_c_sources(c_cpu(), sources, {});
+// Links the objects into one shared library and opens it.
+std::optional<os::Library> load_objects(std::span<const std::vector<uint8_t>* const> objects) {
   const std::string stem = fmt::format(
       "{}/tuff_render_{}", std::filesystem::temp_directory_path().string(), os::monotonic_ns());
   std::vector<std::string> argv = {*find_c_compiler(), "-shared", "-o", stem + ".so"};
-  std::set<const void*> objects;
-  for (const Binary& b : binaries) {
-    if (!objects.insert(b.bytes.get()).second) continue;
-    argv.push_back(fmt::format("{}_{}.o", stem, objects.size()));
-    os::write_file(argv.back(), *b.bytes);
+  for (const std::vector<uint8_t>* o : objects) {
+    argv.push_back(fmt::format("{}_{}.o", stem, argv.size()));
+    os::write_file(argv.back(), *o);
   }
   argv.push_back("-lm");
   const os::ProcessResult linked = os::Process(argv).wait();
@@ -44,6 +39,18 @@ std::optional<os::Library> load_all(std::span<const kernel::LinearKernel> kernel
   EXPECT_TRUE(library) << why;
   for (size_t i = 3; i + 1 < argv.size(); ++i) std::filesystem::remove(argv[i]);
   return library;
+}
+
+// Compiles all kernels at once.
+std::optional<os::Library> load_all(std::span<const kernel::LinearKernel> kernels,
+                                    const Target& target = {}) {
+  std::vector<Source> sources;
+  for (const auto& k : kernels) sources.push_back(render_c(c_cpu(), k, target));
+  const std::vector<Binary> binaries = compile_c_sources(c_cpu(), sources, {});
+  std::vector<const std::vector<uint8_t>*> objects;
+  for (const Binary& b : binaries)
+    if (std::ranges::find(objects, b.bytes.get()) == objects.end()) objects.push_back(b.bytes.get());
+  return load_objects(objects);
 }
 
 void run_c(const os::Library& library, const kernel::LinearKernel& k,
@@ -322,7 +329,7 @@ TEST(RenderC, NumbersOfFourBitsAreLookedUp) {
   add([&](U low, U, U) { return as_float(low); }, 1);
   add([&](U low, U, U scale) { return as_float(low + number(-8)) * scale - scale; }, 1);
   add([&](U low, U high, U scale) { return as_float(low) * scale + as_float(high); }, 2);
-  add([&](U low, U high, U) { return as_float(low * high); }, 2);
+  add([&](U low, U high, U) { return as_float(low * high); }, 0);
   add([&](U low, U, U) {
     return as_float(where(lt(low, number(5)), low * 3, alu(ir::Op::Xor, {low, number(9)})));
   }, 1);
@@ -416,6 +423,34 @@ TEST(RenderC, RandomKernels) {
   std::vector<Case> cases;
   for (uint32_t seed = 0; seed < 100; ++seed) cases.push_back({random_kernel(seed)});
   check(cases);
+}
+
+// Matrices of a thread: by the CPU's registers where it has them (else both are the same), and in C.
+void run_as_it_is(const kernel::LinearKernel& k, kernel::testing::Buffers& buffers,
+                  const os::Library& library) {
+  std::vector<uint8_t*> memory;
+  for (kernel::testing::Buffer& b : buffers) memory.push_back(reinterpret_cast<uint8_t*>(b.data()));
+  run_c(library, k, memory);
+}
+void run_by_registers(const kernel::LinearKernel& k, kernel::testing::Buffers& buffers) {
+  os::allow_matrix_registers();
+  run_as_it_is(k, buffers, *load_all({&k, 1}));
+}
+void run_without_registers(const kernel::LinearKernel& k, kernel::testing::Buffers& buffers) {
+  const std::string text = render_c(c_cpu(), k, {}).text;
+  const std::vector<std::vector<uint8_t>> objects =
+      compile_c(std::vector{"#undef __AMX_BF16__\n" + c_cpu().prelude.of(text) + text});
+  run_as_it_is(k, buffers, *load_objects(std::vector{&objects[0]}));
+}
+TEST(RenderC, MatricesOfAThread) {
+  namespace kt = kernel::testing;
+  for (const bool transposed : {false, true}) {
+    const ir::UOp ast = kt::pair_product_ast({.m = 64, .n = 32, .k = 96, .transposed = transposed});
+    const kernel::LinearKernel k = kernel::lower(ast, kt::matrix_cpu(), {});
+    ASSERT_NE(k.opts.find("matrix(0,0) upcast"), std::string::npos) << k.opts;
+    kt::expect_same(ast, k, 2e-3, "by registers", run_by_registers);
+    kt::expect_same(ast, k, 2e-3, "without", run_without_registers);
+  }
 }
 TEST(RenderC, LocalIdsAreRefused) {
   EXPECT_THROW(render_c(c_cpu(), shared_sum_kernel(), {}), Unsupported);

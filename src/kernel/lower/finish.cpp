@@ -87,6 +87,7 @@ uint64_t distinct_elements(const Node* index) {
 
 void estimate(LinearKernel& k) {
   uint64_t invocations = 1;
+  const uint64_t together = std::max(k.subgroup_size, 1u);  // that multiply a matrix
   for (int i = 0; i < 3; i++) invocations *= uint64_t(k.groups[i].max()) * k.local[i];
   std::map<int32_t, uint64_t> touched;  // bytes accessed per slot
   const auto touch = [&](const Node* memory, uint64_t bytes) {
@@ -105,11 +106,11 @@ void estimate(LinearKernel& k) {
       k.estimate.flops += n * (u->op == Op::MulAdd ? 2 : 1);
     } else if (u->op == Op::MatrixMulAdd) {
       const MatrixArg &a = *matrix_of(u->src(0).get()), &sum = u->get<MatrixArg>();
-      k.estimate.flops += n / k.subgroup_size * 2 * uint64_t(sum.rows) * sum.columns * a.columns;
+      k.estimate.flops += n / together * 2 * uint64_t(sum.rows) * sum.columns * a.columns;
     } else if (u->op == Op::MatrixLoad) {
       const MatrixArg& a = u->get<MatrixArg>();
       touch(without_after(u->src(0)->src(0).get()),
-            n / k.subgroup_size * uint64_t(a.rows) * a.columns * size_bytes(u->dtype));
+            n / together * uint64_t(a.rows) * a.columns * size_bytes(u->dtype));
     } else if (const Node* m = accessed_memory(u.get())) {
       touch(m, std::min(n, distinct_elements(u->src(0).get())) * size_bytes(m->dtype));
     }

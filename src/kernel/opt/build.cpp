@@ -284,7 +284,7 @@ class Builder {
 
   UOp element_of(int axis) const {
     const auto& m = t_.matrices;
-    if (!m || axis == m->k) return index_const(0);
+    if (!m || axis == m->k || axis == m->pair) return index_const(0);
     return axis == m->m ? elements_.row : axis == m->n ? elements_.column : UOp();
   }
   UOp matrices(std::span<const UOp> summed) {

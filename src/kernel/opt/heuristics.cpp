@@ -82,6 +82,7 @@ class Heuristics : Chooser {
 
   void choose_cpu() {
     // The launch is part of some plans.
+    if (is_product() && tile_thread_matrices(t_, k_, target_)) return;
     if (tile_kept_rows(t_, k_, target_)) return;
     const int gathered = is_product() ? tile_gathered_dot(t_, k_, target_) : -1;
     if (gathered >= 0) {

@@ -94,18 +94,24 @@ std::optional<MatrixOperand> operand(const Walk& w, const Extent& rows, const Ex
   return {};
 }
 
+// Rows of a right factor that a CPU's matrix instructions want interleaved, so that 32 bits of a
+// register hold what is summed (Intel's manual, volume 2: TDPBF16PS).
+int64_t interleaved_rows(const Target& target, const MatrixShape& s) {
+  return target.has_local ? 1 : int64_t(sizeof(uint32_t) / size_bytes(s.b));
+}
+
 // Chooses the axes of a product: of several that would do, the innermost.
 class Choice {
  public:
   Choice(const Tiling& t, const MatrixShape& s, const Walk& a, const Walk& b)
-      : t_(t), shape_(s), a_(a), b_(b) {}
+      : t_(t), shape_(s), a_(a), b_(b), interleaved_(interleaved_rows(t.target, s)) {}
 
   bool find(MatrixProduct& p, std::span<const UOp> reduced) const {
     for (size_t r = reduced.size(); r-- > 0;) {
       const int k = axis_of(t_, reduced[r].get());
       for (int n = count(); n-- > 0;) {
         for (int m = count(); m-- > 0;) {
-          if (fits(p, m, n, k)) return true;
+          if (interleaved_ > 1 ? fits_interleaved(p, m, n, k) : fits(p, m, n, k)) return true;
         }
       }
     }
@@ -129,9 +135,58 @@ class Choice {
     p.a = *a, p.b = *b;
     return true;
   }
+  // What is summed has two axes: lines of a right factor, and the rows that are interleaved in one,
+  // which the left factor has side by side.
+  bool fits_interleaved(MatrixProduct& p, int m, int n, int k) const {
+    if (t_.axes[size_t(m)].reduced || t_.axes[size_t(n)].reduced) return false;
+    if (!divides(m, shape_.m) || !divides(n, shape_.n) || !divides(k, shape_.k / interleaved_))
+      return false;
+    const int64_t row = step_within(a_, m, shape_.m);
+    const int64_t line = step_within(b_, k, shape_.k / interleaved_);
+    if (row < int64_t(shape_.k) || line < int64_t(shape_.n) * interleaved_) return false;
+    const auto steps = [&](int axis, int64_t size, int64_t left, int64_t right) {
+      return step_within(a_, axis, size) == left && step_within(b_, axis, size) == right;
+    };
+    if (!steps(m, shape_.m, row, 0) || !steps(n, shape_.n, 0, interleaved_) ||
+        !steps(k, shape_.k / interleaved_, interleaved_, line))
+      return false;
+    for (int pair = 0; pair < count(); pair++) {
+      const Axis& x = t_.axes[size_t(pair)];
+      if (!x.reduced || pair == k || !x.main_is_const() || x.main_size() != interleaved_ ||
+          !steps(pair, interleaved_, 1, 1))
+        continue;
+      p.m = m, p.n = n, p.k = k, p.pair = pair;
+      p.a = {a_.value, false, {row, false}, a_.source};
+      p.b = {b_.value, false, {line, false, int32_t(interleaved_)}, b_.source};
+      return true;
+    }
+    return false;
+  }
+  // Elements from one of `size` neighbours along an axis to the next, wherever these begin; -1: not
+  // always as many, or it lies in no buffer.
+  int64_t step_within(const Walk& w, int axis, int64_t size) const {
+    if (w.value->op != Op::Load || w.value->src(0)->op != Op::Index) return -1;
+    const UOp& index = w.value->src(0);
+    if (index->src_count > 2 || index->src(0)->op != Op::Param) return -1;
+    const UOp &r = t_.axes[size_t(axis)].range, &extent = r->src(0);
+    if (!extent->is_const()) return -1;
+    int32_t id = RangeDeps(index).free_id();
+    const UOp first = range(index_const(extent->max / size), id, AxisKind::Loop);
+    const UOp inside = range(index_const(size), id + 1, AxisKind::Loop);
+    const UOp at = simplify(substitute(index->src(1), {{r, first * size + inside}}));
+    int64_t step = 0;
+    for (const auto& [term, times] : linear_form(at).terms) {
+      if (term == inside)
+        step = times;
+      else if (depends_on(term, inside))
+        return -1;
+    }
+    return step;
+  }
   const Tiling& t_;
   const MatrixShape& shape_;
   const Walk &a_, &b_;
+  const int64_t interleaved_;
 };
 
 UOp sum_of(const UOp& ast, const UOp& product) {
@@ -188,6 +243,7 @@ MatrixElements matrix_elements(const MatrixProduct& p, int64_t lanes, int32_t& n
   const MatrixShape& shape = p.shape;
   if (p.stored) {
     const UOp first = index_const(0);
+    if (lanes == 1) return {{}, first, first, first};
     return {{range(index_const(lanes), next_id++, AxisKind::Subgroup)}, first, first, first};
   }
   const int64_t each = int64_t(shape.m) * shape.n / lanes;
@@ -212,6 +268,7 @@ UOp matrix_sum(const MatrixProduct& p, std::span<const MatrixPlace> factors,
     const MatrixPlace& place = factors[size_t(f.source)];
     arg.stride = place.lines.stride;
     arg.by_columns = place.lines.by_columns;
+    arg.interleaved = place.lines.interleaved;
     return make(Op::MatrixLoad, place.begin->dtype, {place.begin}, arg);
   };
   const auto m = int32_t(p.shape.m), n = int32_t(p.shape.n), k = int32_t(p.shape.k);
@@ -264,7 +321,8 @@ std::string matrix_refusal(const Tiling& t, const Opt& o) {
   if (!t.applied.empty()) return "other opts have been applied already";
   const MatrixShape& shape = t.target.matrix_shapes[size_t(o.amount)];
   const int64_t lanes = t.target.subgroup_size, size = int64_t(shape.m) * shape.n;
-  if (lanes < 2 || lanes > int64_t(t.target.max_local[0]) || lanes > t.target.max_invocations)
+  const bool alone = !t.target.has_local;  // a thread multiplies
+  if (!alone && (lanes < 2 || lanes > int64_t(t.target.max_local[0]) || lanes > t.target.max_invocations))
     return "a workgroup holds no subgroup";
   if (size % lanes != 0 || !std::has_single_bit(uint64_t(lanes)))
     return "the lanes of a subgroup do not share a matrix evenly";
@@ -273,6 +331,7 @@ std::string matrix_refusal(const Tiling& t, const Opt& o) {
     return "the kernel computes more than one sum";
   MatrixProduct p;
   if (std::string why = matrix_product(t.ast, t, o.axis, shape, p); !why.empty()) return why;
+  if (alone && !p.stored) return "the sums are not stored as they are";
   const int64_t sums = p.stored ? 0 : size * int64_t(size_bytes(shape.sum));
   if (sums > int64_t(t.target.shared_bytes)) return "workgroup memory holds no matrix";
   if (p.a.computed || p.b.computed) {
@@ -295,8 +354,44 @@ std::string matrix_refusal(const Tiling& t, const Opt& o) {
   return {};
 }
 
+namespace {
+
+// Matrix registers of a CPU: tmm0 to tmm7 (Intel's manual, volume 1, chapter 18).
+constexpr int64_t kMatrixRegisters = 8;
+
+// Matrices of sums and factors that a thread holds at once, after an Upcast of `next`.
+int64_t held_matrices(const Tiling& t, const Opt& next) {
+  int64_t rows = 1, columns = 1, sums = 1;
+  const MatrixProduct& p = *t.matrices;
+  for (int a = 0; a < int(t.axes.size()); a++) {
+    const int64_t lanes = t.axes[size_t(a)].lanes() * (a == next.axis ? next.amount : 1);
+    const auto walked_by = [&](const MatrixOperand& f) {
+      return depends_on(f.value, t.axes[size_t(a)].range);
+    };
+    sums *= lanes;
+    rows *= walked_by(p.a) ? lanes : 1;
+    columns *= walked_by(p.b) ? lanes : 1;
+  }
+  return sums + rows + columns;
+}
+
+std::string refusal_of_a_thread(const Tiling& t, const Opt& o) {
+  switch (o.kind) {
+    case OptKind::Split:
+    case OptKind::Group:
+    case OptKind::Swap: return {};
+    case OptKind::Upcast:
+      if (held_matrices(t, o) > kMatrixRegisters) return "there are no registers for such a tile";
+      return {};
+    default: return "the kernel multiplies matrices";
+  }
+}
+
+}  // namespace
+
 // What may follow in a Tiling that has matrices: whole subgroups do everything, and nothing pads.
 std::string refusal_beside_matrices(const Tiling& t, const Opt& o) {
+  if (!t.target.has_local) return refusal_of_a_thread(t, o);
   switch (o.kind) {
     case OptKind::Split:
     case OptKind::Group:
@@ -330,7 +425,10 @@ void take_matrix(Tiling& t, const Opt& o) {
   TUFF_CHECK(none.empty(), "{}: {}", to_string(o), none);
   const MatrixShape& s = t.matrices->shape;
   const MatrixProduct& p = *t.matrices;
-  for (const auto& [axis, size] : {std::pair(p.m, s.m), {p.n, s.n}, {p.k, s.k}}) {
+  const auto together = uint32_t(p.b.lines.interleaved);
+  for (const auto& [axis, size] :
+       {std::pair(p.m, s.m), {p.n, s.n}, {p.k, s.k / together}, {p.pair, together}}) {
+    if (axis < 0) continue;
     std::vector<AxisPart>& parts = t.axes[size_t(axis)].parts;
     parts[0].size = index_const(parts[0].size->max / size);
     parts.push_back({AxisKind::Matrix, index_const(size)});

@@ -195,7 +195,7 @@ bool allows(const Target& target, OptKind k) {
   if (k == OptKind::Local || k == OptKind::GroupReduce) return target.has_local;
   if (k == OptKind::Ahead || k == OptKind::Slab)
     return target.has_local && target.shared_bytes > 0;
-  if (k == OptKind::Matrix) return target.has_local && !target.matrix_shapes.empty();
+  if (k == OptKind::Matrix) return !target.matrix_shapes.empty();
   return k != OptKind::Stage || target.shared_bytes > 0;
 }
 std::string to_string(const Opt& o) {

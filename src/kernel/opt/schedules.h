@@ -50,6 +50,11 @@ std::vector<int> tile_gpu_transpose(Tiling& t, const ir::UOp& ast, const KernelS
 void stage_gpu_transpose(Tiling& t, const std::vector<int>& operands);
 
 // ---- devices without ------------------------------------------------------------------------
+// Sums of products of narrow numbers that lie as the matrix instructions of a CPU want them: a tile
+// of matrices in registers, groups whose part of the longer factor the L2 cache holds. False:
+// nothing was done.
+bool tile_thread_matrices(Tiling& t, const KernelShape& k, const Target& target);
+
 // Kernels that keep rows in fast memory: one register tile of rows for all products, vectors along
 // what is stored, rows shared out among the threads.
 bool tile_kept_rows(Tiling& t, const KernelShape& k, const Target& target);

@@ -42,10 +42,12 @@ struct Axis {
 struct MatrixLines {
   int64_t stride = 0;  // elements from a line to the next
   bool by_columns = false;
+  int32_t interleaved = 1;  // rows that lie element by element in a line (MatrixArg)
 };
 
 // A sum of products that cooperative matrices compute: axis m counts rows of the left factor, n
-// columns of the right one, k what is summed. Their innermost parts are those of one matrix.
+// columns of the right one, k what is summed: of a factor whose rows are interleaved, its lines, and
+// pair the rows of one. Their innermost parts are those of one matrix.
 struct MatrixOperand {
   ir::UOp value;  // of the untouched AST
   bool computed = false;  // no load that lies as a matrix does: one in workgroup memory alone
@@ -54,7 +56,7 @@ struct MatrixOperand {
 };
 struct MatrixProduct {
   ir::UOp reduce;  // of the untouched AST
-  int m = -1, n = -1, k = -1;
+  int m = -1, n = -1, k = -1, pair = -1;
   MatrixOperand a, b;
   // Where the sums are all that the kernel stores, and lie as matrices do: how.
   std::optional<MatrixLines> stored;
