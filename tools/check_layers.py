@@ -78,7 +78,7 @@ PUBLIC_HEADERS = {
     "tensor_views.h": "tensor", "tensor_scatter.h": "tensor", "tensor_shards.h": "tensor", "tensor_windows.h": "tensor", "tensor_writes.h": "tensor", "arguments.h": "tensor", "size.h": "tensor", "jit.h": "tensor", "autograd.h": "tensor", "scan.h": "tensor", "kernel.h": "tensor", "int4.h": "tensor", "random.h": "tensor", "functional.h": "tensor",
     "shape.h": "tensor", "gradient.h": "tensor",
     "interop/vulkan_device.h": "devices", "interop/vulkan.h": "tensor",
-    "interop/opencl_device.h": "devices", "interop/opencl.h": "tensor",
+    "interop/opencl_device.h": "devices", "interop/opencl.h": "tensor", "interop/cuda.h": "tensor",
     "nn.h": "nn", "data.h": "nn", "optim.h": "nn", "optimizer.h": "nn", "layers.h": "nn", "window_layers.h": "nn", "recurrent.h": "nn", "transformer.h": "nn", "schedules.h": "nn", "module.h": "nn", "models.h": "nn", "gpt.h": "nn",
     "io.h": "io", "metadata.h": "io", "checkpoint.h": "io", "safetensors.h": "io", "npy.h": "io",
     "c.h": "io", "tuff.h": "io", "tokenizer.h": "text", "chat_template.h": "text", "grammar.h": "text", "onnx.h": "onnx", "language.h": "language", "adapter.h": "language",

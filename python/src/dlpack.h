@@ -8,7 +8,7 @@
 
 namespace tuff::python::dlpack {
 
-enum DeviceType : int32_t { kCpu = 1, kOpencl = 4, kVulkan = 7 };
+enum DeviceType : int32_t { kCpu = 1, kCuda = 2, kOpencl = 4, kVulkan = 7 };
 struct Device {
   int32_t type;
   int32_t id;
@@ -30,7 +30,7 @@ struct DataType {
 };
 
 struct Tensor {
-  // The address on the CPU; with OpenCL the cl_mem, says dlpack.h of DLTensor::data; on Vulkan
+  // The address on the CPU and with CUDA; with OpenCL the cl_mem, says dlpack.h of DLTensor::data; on Vulkan
   // opaque to the specification: here the VkBuffer.
   void* data;
   Device device;

@@ -2,10 +2,13 @@
 
 #include <charconv>
 #include <memory>
+#include <tuple>
 
 #include "base/check.h"
+#include "devices/cuda_interop.h"
 #include "dlpack.h"
 #include "engine/buffer.h"
+#include "interpreter.h"
 #include "tensor/impl.h"
 
 namespace tuff::python {
@@ -51,9 +54,11 @@ struct DriverRow {
   std::string_view prefix;  // of tuff's names
   const char* object;       // the type of the handle
   uint64_t alignment;       // of a tensor in it, in bytes; 0: an element's
+  bool is_address = false;  // the handle: a tensor begins at one of its own
 };
 constexpr DriverRow kDrivers[] = {{dlpack::kVulkan, "VULKAN:", "VkBuffer", 64},
-                                  {dlpack::kOpencl, "CL:", "cl_mem", 0}};
+                                  {dlpack::kOpencl, "CL:", "cl_mem", 0},
+                                  {dlpack::kCuda, "CUDA:", "address", 0, true}};
 
 const DriverRow* driver_of(int32_t device_type) {
   for (const DriverRow& row : kDrivers)
@@ -83,6 +88,33 @@ dlpack::Device require_device(const Tensor& t) {
   const auto device = device_of(t.device());
   if (!device) refuse("the tensor is on " + t.device() + ": to(\"CPU\") it first");
   return *device;
+}
+
+// ---- streams, of CUDA alone
+// The protocol's numbers are CUDA's own: 1 the legacy default stream, which None means too, 2 that
+// of the calling thread, above them handles. -1: nobody waits; 0 might be any of them.
+
+hcq::Device& hcq_of(const dlpack::Device& device) {
+  return engine::Device::get(fmt::format("{}{}", driver_of(device.type)->prefix, device.id))->hcq();
+}
+
+// What the consumer enqueues in its stream comes after what made the tensor.
+void order_before(const py::object& stream, const Tensor& t, const dlpack::Device& device) {
+  if (device.type != dlpack::kCuda) {
+    if (!stream.is_none())
+      fail<InvalidArgument>("__dlpack__: {} has no streams: pass None", t.device());
+    return wait_for(t);
+  }
+  const int64_t number =
+      stream.is_none() ? int64_t(devices::kCudaLegacyStream) : stream.cast<int64_t>();
+  if (number < -1 || number == 0)
+    fail<InvalidArgument>(
+        "__dlpack__: stream {}: 1 is the legacy default stream, 2 the thread's, above them a "
+        "stream's handle, -1 none",
+        number);
+  const Unlocked unlocked;
+  detail::memory_of(t)->span();
+  if (number > 0) devices::cuda_stream_waits(hcq_of(device), uint64_t(number));
 }
 
 // ---- export
@@ -140,11 +172,11 @@ py::object to_dlpack(Tensor given, const py::object& stream,
                      const std::optional<std::pair<uint32_t, uint32_t>>& max_version,
                      const std::optional<std::pair<int32_t, int32_t>>& dl_device,
                      std::optional<bool> copy) {
-  if (!stream.is_none())
-    fail<InvalidArgument>("__dlpack__: {} has no streams: pass None", given.device());
   bool moved = false;
   if (dl_device && *dl_device == std::pair<int32_t, int32_t>(dlpack::kCpu, 0)) {
     moved = given.device() != "CPU";
+    if (!moved && !stream.is_none())
+      fail<InvalidArgument>("__dlpack__: {} has no streams: pass None", given.device());
     if (moved && copy == false) refuse("__dlpack__: the CPU gets a copy of the tensor alone");
     given = given.to("CPU");
   }
@@ -161,7 +193,7 @@ py::object to_dlpack(Tensor given, const py::object& stream,
                        name(given.dtype())));
   const bool copies = moved || copy.value_or(false);
   const Tensor t = copies && !moved ? copied(given) : given;
-  wait_for(t);
+  order_before(moved ? py::none() : stream, t, device);
   detail::require_host_read("__dlpack__", t);
   const bool read_only = detail::buffer_of(t)->read_only();
   if (max_version && max_version->first >= dlpack::kVersion.major) {
@@ -188,18 +220,23 @@ Tensor over_native(const DriverRow& driver, const dlpack::Tensor& d, const Sizes
   const std::shared_ptr<engine::Device> device =
       engine::Device::get(fmt::format("{}{}", driver.prefix, d.device.id));
   const auto make = [&](int64_t count, size_t lead) {
-    const auto over = device->hcq().adoption()->over_native(reinterpret_cast<uint64_t>(d.data));
+    uint64_t handle = reinterpret_cast<uint64_t>(d.data), offset = d.byte_offset;
+    if (driver.is_address) {
+      handle += offset - lead;
+      offset = lead;
+    }
+    const auto over = device->hcq().adoption()->over_native(handle);
     if (!over)
       fail<Unsupported>(
           "from_dlpack: {} is no {} that {} knows: in C++, interop::from_blob() takes it", d.data,
           driver.object, device->name());
     const uint64_t bytes = uint64_t(count) * size_bytes(dtype),
-                   begin = d.byte_offset - lead - over->at;
+                   begin = offset - lead - over->at;
     try {
-      if (lead + over->at > d.byte_offset || begin > over->block.size_bytes ||
+      if (lead + over->at > offset || begin > over->block.size_bytes ||
           bytes > over->block.size_bytes - begin)
         fail<InvalidArgument>("from_dlpack: {} bytes at byte {} of a buffer of {}", bytes,
-                              d.byte_offset, over->block.size_bytes);
+                              offset, over->block.size_bytes);
       if ((begin + over->at) % alignment != 0)
         fail<InvalidArgument>("from_dlpack: a tensor at byte {} of a buffer, not a multiple of {}",
                               begin + over->at, alignment);
@@ -224,8 +261,8 @@ Tensor over_host_memory(const dlpack::Tensor& d, const Sizes& shape, BlobOptions
 void require_known(int32_t device_type) {
   if (device_type != dlpack::kCpu && !driver_of(device_type))
     fail<Unsupported>(
-        "from_dlpack: memory of device type {}, neither the CPU's nor Vulkan's nor OpenCL's: move "
-        "it there first",
+        "from_dlpack: memory of device type {}, neither the CPU's nor CUDA's nor Vulkan's nor "
+        "OpenCL's: move it there first",
         device_type);
 }
 
@@ -252,6 +289,14 @@ Tensor taken(py::handle capsule, const char* name, const char* used_name, bool r
   return t;
 }
 
+// What tuff does from now on comes after what a stream was given: the producer's, or the one that
+// has waited for it.
+void order_after(uint64_t stream, const dlpack::Device& device) {
+  if (device.type != dlpack::kCuda) return;
+  const Unlocked unlocked;
+  devices::cuda_wait_for_stream(hcq_of(device), stream);
+}
+
 Tensor from_capsule(py::handle capsule) {
   if (PyCapsule_IsValid(capsule.ptr(), dlpack::kVersionedName)) {
     const auto* m = static_cast<const dlpack::ManagedTensorVersioned*>(
@@ -268,15 +313,26 @@ Tensor from_capsule(py::handle capsule) {
   return taken<dlpack::ManagedTensor>(capsule, dlpack::kLegacyName, dlpack::kUsedLegacyName, false);
 }
 
-// Who knows nothing of versions refuses the argument.
-py::object capsule_from(const py::object& object) {
+// Who knows nothing of versions, or of streams, refuses the argument. `stream`: which has waited for
+// the producer's work then; without one that is the legacy default stream.
+py::object capsule_from(const py::object& object, uint64_t& stream) {
   const py::object method = object.attr("__dlpack__");
-  try {
-    return method(arg("max_version") =
-                      py::make_tuple(dlpack::kVersion.major, dlpack::kVersion.minor));
-  } catch (py::error_already_set& e) {
-    if (!e.matches(PyExc_TypeError)) throw;
+  const py::tuple version = py::make_tuple(dlpack::kVersion.major, dlpack::kVersion.minor);
+  const auto tried = [&](const py::kwargs& options) -> py::object {
+    try {
+      return method(**options);
+    } catch (py::error_already_set& e) {
+      if (!e.matches(PyExc_TypeError)) throw;
+    }
+    return {};
+  };
+  if (stream) {
+    if (py::object c = tried(py::dict(arg("stream") = stream, arg("max_version") = version)))
+      return c;
+    if (py::object c = tried(py::dict(arg("stream") = stream))) return c;
+    stream = devices::kCudaLegacyStream;
   }
+  if (py::object c = tried(py::dict(arg("max_version") = version))) return c;
   return method();
 }
 
@@ -284,15 +340,27 @@ py::object capsule_from(const py::object& object) {
 
 Tensor from_dlpack(const py::object& object) {
   release_waiting();
-  if (PyCapsule_CheckExact(object.ptr())) return from_capsule(object);
+  if (PyCapsule_CheckExact(object.ptr())) {
+    const Tensor t = from_capsule(object);
+    if (const auto device = device_of(t.device())) order_after(devices::kCudaLegacyStream, *device);
+    return t;
+  }
   if (PyType_Check(object.ptr()) || !py::hasattr(object, "__dlpack__"))
     throw py::type_error("from_dlpack: " + type_name(object) +
                          " has no __dlpack__: pass an array or a capsule");
+  dlpack::Device device{};
+  uint64_t stream = 0;
   if (py::hasattr(object, "__dlpack_device__")) {
-    const auto [type, id] = object.attr("__dlpack_device__")().cast<std::pair<int, int>>();
-    require_known(type);
+    std::tie(device.type, device.id) =
+        object.attr("__dlpack_device__")().cast<std::pair<int32_t, int32_t>>();
+    require_known(device.type);
+    if (device.type == dlpack::kCuda) stream = devices::cuda_stream(hcq_of(device));
   }
-  return from_capsule(capsule_from(object));
+  const py::object capsule = capsule_from(object, stream);
+  const Tensor t = from_capsule(capsule);
+  order_after(stream ? stream : devices::kCudaLegacyStream,
+              device_of(t.device()).value_or(device));
+  return t;
 }
 
 void bind_dlpack(py::module_& m, TensorClass& c) {

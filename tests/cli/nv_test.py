@@ -41,7 +41,7 @@ class Nv(unittest.TestCase):
         self.assertIn("nvidia-uvm", nv[0]["reason"])
 
     def test_unknown_options_are_named(self):
-        for text in ("sm:75", "driver:610", "bar:1"):
+        for text in ("sm:75", "driver:610", "bar:1", "sm:120,driver:550"):
             result = self.run_tuff("check", "--device", "NV", TUFF_MOCK=text)
             self.assertIn("TUFF_MOCK", result.stderr, text)
             self.assertNotEqual(result.returncode, 0)
@@ -52,7 +52,7 @@ class Nv(unittest.TestCase):
 
     def test_gpt_trains_as_on_the_cpu(self):
         wanted, _ = self.losses("gpt", "CPU", *TINY_GPT)
-        for machine in ("", "sm:90,driver:580,seed:3"):
+        for machine in ("sm:90,driver:580,seed:3", "sm:120,seed:5"):
             got, last = self.losses("gpt", "NV", *TINY_GPT, TUFF_MOCK=machine)
             self.assertEqual(last["submits_per_step"], 1)
             for step, (a, b) in enumerate(zip(got, wanted, strict=True)):

@@ -56,11 +56,11 @@ CudaApi load() {
 // What was found stays, by the setting that it was found with: a library is never closed.
 const CudaApi& cuda_api() {
   static std::mutex mutex;
-  static std::map<std::string, std::unique_ptr<const CudaApi>>& known =
-      *std::make_unique<std::map<std::string, std::unique_ptr<const CudaApi>>>().release();
+  static std::map<std::string, std::unique_ptr<CudaApi>>& known =
+      *std::make_unique<std::map<std::string, std::unique_ptr<CudaApi>>>().release();
   std::lock_guard lock(mutex);
   auto& api = known[env_text(Env::TUFF_CUDA_LIBRARY)];
-  if (!api) api = std::make_unique<const CudaApi>(load());
+  if (!api) api = std::make_unique<CudaApi>(load());
   return *api;
 }
 

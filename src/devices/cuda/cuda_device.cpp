@@ -50,6 +50,12 @@ std::optional<hcq::ForeignMemory> CudaDevice::over_host(void* data, size_t size_
   return memory_.over_host(data, size_bytes);
 }
 
+std::vector<CUstream> CudaDevice::streams() const {
+  std::vector<CUstream> all{compute_->stream()};
+  if (copy_) all.push_back(copy_->stream());
+  return all;
+}
+
 bool CudaDevice::reaches(const hcq::Device& other) const {
   const auto* peer = dynamic_cast<const CudaDevice*>(&other);
   if (!peer || peer == this || &peer->context_->api != &context_->api) return false;

@@ -29,12 +29,17 @@ class CudaDevice final : public hcq::Device, private hcq::Adoption, private hcq:
   std::unique_ptr<hcq::Signal> create_signal(uint64_t value) override;
   hcq::Adoption* adoption() override { return this; }
   hcq::Peers* peers() override { return this; }
+  const std::shared_ptr<Context>& context() const { return context_; }
+  // Of its queues, that of the compute queue first.
+  std::vector<CUstream> streams() const;
 
  protected:
   void on_lost() noexcept override { context_->give_up(); }
 
  private:
   std::optional<hcq::ForeignMemory> over_host(void* data, size_t size_bytes) override;
+  NativePart native_part(const hcq::Span& span) override;
+  std::optional<NativeMemory> over_native(uint64_t address) override;
   bool reaches(const hcq::Device& other) const override;
   void share(const hcq::MemoryBlock& block, hcq::Device& to) override;
   void lose(const std::string& reason);

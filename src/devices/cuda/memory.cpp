@@ -8,7 +8,6 @@ namespace tuff::devices::cuda {
 namespace {
 
 constexpr uintptr_t kHostPageBytes = 4096;
-constexpr uintptr_t kBufferAlignment = 16;  // kernels count on it (render/c_nvptx.cpp)
 
 }  // namespace
 

@@ -15,6 +15,8 @@
 
 namespace tuff::devices::cuda {
 
+inline constexpr uintptr_t kBufferAlignment = 16;  // kernels count on it (render/c_nvptx.cpp)
+
 class Memory {
  public:
   explicit Memory(std::shared_ptr<Context> context) : context_(std::move(context)) {}

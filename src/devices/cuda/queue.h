@@ -28,6 +28,7 @@ class CudaQueue final : public hcq::Queue {
   uint64_t last_submitted() const override { return last_.load(std::memory_order_acquire); }
   std::string in_flight() const override;
   Flights& flights() { return flights_; }
+  CUstream stream() const { return stream_; }
 
  private:
   CudaLaunch launch_of(const hcq::DispatchCmd& d, const CudaList& list) const;

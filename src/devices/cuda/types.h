@@ -96,7 +96,15 @@ enum : CUjit_option {
 };
 
 using CUmemorytype = int;
-inline constexpr CUmemorytype CU_MEMORYTYPE_UNIFIED = 4;
+inline constexpr CUmemorytype CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2,
+                              CU_MEMORYTYPE_UNIFIED = 4;
+using CUpointer_attribute = int;
+enum : CUpointer_attribute {
+  CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
+  CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
+  CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
+  CU_POINTER_ATTRIBUTE_RANGE_SIZE = 12,
+};
 
 // CUDA_MEMCPY3D_v2.
 struct CUDA_MEMCPY3D {

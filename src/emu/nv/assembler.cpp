@@ -204,7 +204,8 @@ std::vector<uint8_t> assemble(const std::string& text, uint32_t sm, bool modern)
   const auto parsed = ptx::load(text);
   const auto& module = dynamic_cast<const ptx::Module&>(*parsed);
   check_target(module.target(), sm);
-  CubinFile file(*chip, modern);
+  constexpr uint32_t kFirstModern = 100;  // for later ones no tool writes the old layout
+  CubinFile file(*chip, modern || sm >= kFirstModern);
   file.add_text(text);
   for (const emu_api::PtxKernelInfo& k : module.kernels()) {
     Stub stub{};

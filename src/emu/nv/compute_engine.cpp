@@ -1,6 +1,6 @@
 // The compute engine of a channel: launches from QMDs, held against the program that they name, and
 // executed by the interpreter of PTX. Sources: NVIDIA open-gpu-doc classes/compute/clc6c0.h,
-// clc7c0qmd.h, clcbc0qmd.h; what kernels find in constant bank 0: docs/design/nv.md.
+// clc7c0qmd.h, clcbc0qmd.h, clcec0qmd.h; what kernels find in constant bank 0: docs/design/nv.md.
 #include <algorithm>
 #include <cstring>
 

@@ -9,10 +9,11 @@ namespace {
 
 struct FieldPlace {
   const char* name;
-  uint32_t low[2], width[2];  // of V03_00 and of V04_00; width 0: none
+  uint32_t low[3], width[3];  // of V03_00, V04_00 and V05_00; width 0: none
 };
 constexpr FieldPlace kFields[] = {
-#define NV_QMD_FIELD(name, low3, width3, low4, width4) {#name, {low3, low4}, {width3, width4}},
+#define NV_QMD_FIELD(name, low3, width3, low4, width4, low5, width5) \
+  {#name, {low3, low4, low5}, {width3, width4, width5}},
 #include "devices/nv/encode/qmd_fields.def"
 };
 constexpr uint32_t kBanks = 8;
@@ -58,7 +59,7 @@ void read_banks(Fields& f, const ChipKind& chip, Qmd& q) {
     const uint64_t low = f.take("CONSTANT_BUFFER_ADDR_LOWER_0", 64 * n),
                    high = f.take("CONSTANT_BUFFER_ADDR_UPPER_0", 64 * n),
                    size = f.take("CONSTANT_BUFFER_SIZE_SHIFTED4_0", 64 * n);
-    if (valid) q.banks.push_back({n, uint32_t(size * 16), (low | high << 32) << chip.bank_shift});
+    if (valid) q.banks.push_back({n, uint32_t(size * 16), (low | high << 32) * chip.units.bank});
   }
 }
 
@@ -85,13 +86,14 @@ Qmd decode_qmd(const ChipKind& chip, std::span<const uint32_t> dwords) {
              uint32_t(f.take("CTA_THREAD_DIMENSION2"))};
   q.registers = uint32_t(f.take("REGISTER_COUNT"));
   q.barriers = uint32_t(f.take("BARRIER_COUNT"));
-  q.shared_bytes = uint32_t(f.take("SHARED_MEMORY_SIZE"));
+  q.shared_bytes = uint32_t(f.take("SHARED_MEMORY_SIZE")) * chip.units.shared;
   q.shared_configs[0] = config_kib(f.take("MIN_SM_CONFIG_SHARED_MEM_SIZE"));
   q.shared_configs[1] = config_kib(f.take("TARGET_SM_CONFIG_SHARED_MEM_SIZE"));
   q.shared_configs[2] = config_kib(f.take("MAX_SM_CONFIG_SHARED_MEM_SIZE"));
-  q.local_bytes = uint32_t(f.take("SHADER_LOCAL_MEMORY_HIGH_SIZE"));
+  q.local_bytes = uint32_t(f.take("SHADER_LOCAL_MEMORY_HIGH_SIZE")) * chip.units.local;
   q.sass_version = uint32_t(f.take("SASS_VERSION"));
-  q.program = f.take("PROGRAM_ADDRESS_LOWER") | f.take("PROGRAM_ADDRESS_UPPER") << 32;
+  q.program = f.take("PROGRAM_ADDRESS_LOWER");
+  q.program = (q.program | f.take("PROGRAM_ADDRESS_UPPER") << 32) * chip.units.program;
   read_banks(f, chip, q);
   const uint64_t next = f.take("DEPENDENT_QMD0_POINTER") << 8,
                  action = f.take("DEPENDENT_QMD0_ACTION"),

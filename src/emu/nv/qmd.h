@@ -1,5 +1,5 @@
-// A queue meta data block as the compute engine reads it: the fields of QMD V03_00 and V04_00 that
-// are known, every other bit 0. Read by compute_engine.cpp. Places of fields come from the driver's
+// A queue meta data block as the compute engine reads it: the fields of QMD V03_00, V04_00 and
+// V05_00 that are known, every other bit 0. Read by compute_engine.cpp. Places of fields come from the driver's
 // table of constants, meanings do not.
 #pragma once
 

@@ -96,20 +96,12 @@ uint32_t permuted_by(const std::array<uint32_t, 4>& selectors, uint32_t a, uint3
   return permuted(a, b, selectors[c & 3]);
 }
 
-// Compilers name any register as the source that no selector chooses a byte of.
 void permute_rows(Warp& w, const Instruction& i, uint32_t lanes) {
   Lanes& d = w.value(i.d());
   const Lanes &a = w.value(i.s(0)), &b = w.value(i.s(1)), &c = w.value(i.s(2));
-  const std::vector<uint32_t>& defined = w.frame->defined;
-  uint32_t known = defined[i.s(2)];
   for_each_set(lanes, [&](uint32_t k) {
-    uint32_t takes = 0;  // bit 0: of a, bit 1: of b
-    for (uint32_t n = 0; n < 16; n += 4) takes |= c[k] >> n & 4 ? 2 : 1;
-    for (uint32_t s = 0; s < 2; ++s)
-      if (takes >> s & 1) known &= defined[i.s(s)] | ~(1u << k);
     d[k] = permuted(uint32_t(a[k]), uint32_t(b[k]), uint32_t(c[k]));
   });
-  w.define(i.d(), lanes, known);
 }
 
 Execute permutation(const Form& f) {
@@ -233,16 +225,26 @@ Execute funnel(const Form& f) {
   return rows<T, T, T, T>([](T a, T b, T c) { return funnel_right(a, b, std::min(c, 32u)); });
 }
 
+// Bits of a and b; amounts, positions and selectors are wanted as a whole. Compilers name any
+// register as the source that no selector of prmt chooses a byte of.
+uint8_t bit_sources(const Form& f) {
+  if (f.base == "and" || f.base == "or" || f.base == "xor" || f.base == "bfi" || f.base == "shf" ||
+      f.base == "prmt")
+    return 3;
+  return f.base == "not" || f.base == "shl" || f.base == "shr" || f.base == "bfe" ||
+         f.base == "brev";
+}
+
 }  // namespace
 
 void make_bits(const Form& f, Instruction& i) {
+  i.bit_sources = bit_sources(f);
   if (f.base == "lop3") {
     i.execute = lookup_rows;
   } else if (f.base == "shf") {
     i.execute = funnel(f);
   } else if (f.base == "prmt") {
     i.execute = permutation(f);
-    i.own_definedness = i.execute == permute_rows;
   } else if (f.base == "dp4a" || f.base == "dp2a") {
     i.execute = dot(f);
   } else {

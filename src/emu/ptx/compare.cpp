@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/narrow_float.h"
+#include "emu/ptx/known_bits.h"
 #include "emu/ptx/lanes.h"
 #include "emu/ptx/makers.h"
 #include "emu/ptx/rounding.h"
@@ -173,7 +174,13 @@ void choose(Warp& w, const Instruction& i, uint32_t lanes, uint32_t first, uint3
   Lanes& d = w.value(i.d());
   const Lanes &a = w.value(i.s(0)), &b = w.value(i.s(1));
   for_lanes(lanes, [&](uint32_t k) { d[k] = first >> k & 1 ? a[k] : b[k]; });
-  w.define(i.d(), lanes, known & ((first & da) | (~first & db)));
+  const uint32_t chosen = (first & da) | (~first & db), part = lanes & known & ~chosen;
+  Lanes bits;  // of what is chosen, before the destination is changed, which may be a source
+  for_each_set(part, [&](uint32_t k) {
+    bits[k] = known_bits(*w.frame, i.s(first >> k & 1 ? 0 : 1), k);
+  });
+  w.define(i.d(), lanes, known & chosen);
+  for_each_set(part, [&](uint32_t k) { set_known_bits(*w.frame, i.d(), k, bits[k]); });
 }
 
 void select_rows(Warp& w, const Instruction& i, uint32_t lanes) {

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "emu/ptx/known_bits.h"
+
 namespace tuff::emu::ptx {
 namespace {
 
@@ -110,8 +112,10 @@ void Control::execute(Warp& w, const Instruction& i, uint32_t lanes) {
   for (const uint32_t p : i.predicate_sources) {
     if (p != kNone) known &= w.frame->predicates_defined[p];
   }
+  if (i.bit_sources && (lanes & ~known)) return execute_by_bits(w, i, lanes);
   i.execute(w, i, lanes);
-  for (uint32_t k = 0; k < i.destinations; ++k) w.define(i.d(k), lanes, known);
+  for (uint32_t k = 0; k < i.destinations; ++k)
+    if (i.d(k) != kNone) w.define(i.d(k), lanes, known);
   for (const uint32_t p : i.predicate_destinations) {
     if (p != kNone) w.define_predicate(p, lanes, known);
   }

@@ -188,7 +188,10 @@ void make_convert(const Form& f, Instruction& i) {
     case Type::BF16: i.execute = from_float<Type::BF16>(f); break;
     case Type::F32: i.execute = from_float<Type::F32>(f); break;
     case Type::F64: i.execute = from_float<Type::F64>(f); break;
-    default: i.execute = from_integer(f); break;
+    default:
+      i.execute = from_integer(f);
+      i.bit_sources = !is_float(f.type(0)) && !f.has("sat");
+      break;
   }
 }
 

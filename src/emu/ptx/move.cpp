@@ -18,27 +18,15 @@ void pack_rows(Warp& w, const Instruction& i, uint32_t lanes) {
     for (uint32_t e = 0; e < i.sources; ++e) out |= w.value(i.s(e))[k] << (e * i.variant);
     w.value(i.d())[k] = out;
   });
-  Parts parts{};
-  uint32_t whole = ~0u;
-  for (uint32_t e = 0; e < i.sources; ++e) whole &= parts[e] = w.frame->defined[i.s(e)];
-  if ((whole & lanes) != lanes) w.frame->parts[i.d()] = parts;
-  w.define(i.d(), lanes, whole);
 }
 
 void unpack_rows(Warp& w, const Instruction& i, uint32_t lanes) {
   const uint64_t mask = (1ull << i.variant) - 1;
   const Lanes a = w.value(i.s(0));
-  const uint32_t whole = w.frame->defined[i.s(0)];
-  Parts parts{};
-  if ((whole & lanes) != lanes) {
-    const auto packed = w.frame->parts.find(i.s(0));
-    if (packed != w.frame->parts.end()) parts = packed->second;
-  }
   for (uint32_t e = 0; e < i.destinations; ++e) {
     if (i.d(e) == kNone) continue;
     Lanes& d = w.value(i.d(e));
     for_each_set(lanes, [&](uint32_t k) { d[k] = a[k] >> (e * i.variant) & mask; });
-    w.define(i.d(e), lanes, whole | parts[e]);
   }
 }
 
@@ -79,7 +67,10 @@ Space named_space(const Form& f) {
 
 }  // namespace
 
-void make_move(const Form&, Instruction& i) { i.execute = move_rows; }
+void make_move(const Form&, Instruction& i) {
+  i.execute = move_rows;
+  i.bit_sources = 1;
+}
 
 void make_nothing(const Form&, Instruction& i) {
   i.execute = [](Warp&, const Instruction&, uint32_t) {};
@@ -88,12 +79,12 @@ void make_nothing(const Form&, Instruction& i) {
 void make_pack(Instruction& i, uint32_t width) {
   i.variant = uint8_t(width);
   i.execute = pack_rows;
-  i.own_definedness = true;
+  i.bit_sources = 0xff;
 }
 void make_unpack(Instruction& i, uint32_t width) {
   i.variant = uint8_t(width);
   i.execute = unpack_rows;
-  i.own_definedness = true;
+  i.bit_sources = 1;
 }
 
 void make_clock(Instruction& i) { i.execute = clock_rows; }

@@ -26,9 +26,6 @@ struct alignas(64) Lanes {
   const uint64_t& operator[](uint32_t lane) const { return v[lane]; }
 };
 
-// Lanes that hold a value in each part of a register, of what was packed into it.
-using Parts = std::array<uint32_t, 4>;
-
 // A call of a function by the lanes that made it together.
 struct Frame {
   const Function* function = nullptr;
@@ -40,12 +37,13 @@ struct Frame {
   uint32_t local_base = 0;  // of its variables, in the local memory of each lane
   std::vector<Lanes> values;
   std::vector<uint32_t> defined;  // lanes of each register that hold a value
-  // Of registers that are not defined: compilers pack what has no value beside what has one, and
-  // take the one part again.
-  std::unordered_map<uint32_t, Parts> parts;
+  // Of registers that are not defined, by lane: the bits that are (known_bits.h).
+  std::unordered_map<uint32_t, Lanes> known_bits;
   std::vector<uint32_t> predicates, predicates_defined;
   std::vector<uint8_t> parameters;          // of the frame's own parameter space, lane by lane
   std::vector<uint8_t> parameters_written;  // 1 for each byte that has a value
+
+  void forget_bits(uint32_t reg, uint32_t lanes);
 };
 
 // Lanes that stand at the same instruction of the same call.
@@ -102,6 +100,8 @@ struct Warp {
   void define(uint32_t reg, uint32_t lanes, uint32_t defined_lanes) {
     uint32_t& d = frame->defined[reg];
     d = (d & ~lanes) | (lanes & defined_lanes);
+    if ((lanes & ~defined_lanes) && !frame->known_bits.empty())
+      frame->forget_bits(reg, lanes & ~defined_lanes);
   }
   void define_predicate(uint32_t reg, uint32_t lanes, uint32_t defined_lanes) {
     uint32_t& d = frame->predicates_defined[reg];

@@ -84,6 +84,40 @@ constexpr Field kV04[] = {{"QMD_GROUP_ID", 21, 16},
                           {"CONSTANT_BUFFER_ADDR_UPPER_SHIFTED6(0)", 1586, 1568},
                           {"CONSTANT_BUFFER_SIZE_SHIFTED4(0)", 1599, 1587}};
 
+constexpr Field kV05[] = {{"QMD_GROUP_ID", 149, 144},
+                          {"QMD_TYPE", 153, 151},
+                          {"DEPENDENT_QMD0_ENABLE", 336, 336},
+                          {"DEPENDENT_QMD0_ACTION", 339, 337},
+                          {"DEPENDENT_QMD0_PREFETCH", 340, 340},
+                          {"DEPENDENT_QMD0_POINTER", 415, 384},
+                          {"SASS_VERSION", 455, 448},
+                          {"API_VISIBLE_CALL_LIMIT", 456, 456},
+                          {"SAMPLER_INDEX", 457, 457},
+                          {"QMD_MINOR_VERSION", 467, 464},
+                          {"QMD_MAJOR_VERSION", 471, 468},
+                          {"INVALIDATE_SHADER_DATA_CACHE", 475, 475},
+                          {"INVALIDATE_SHADER_CONSTANT_CACHE", 477, 477},
+                          {"CWD_MEMBAR_TYPE", 625, 624},
+                          {"PROGRAM_ADDRESS_LOWER_SHIFTED4", 1055, 1024},
+                          {"PROGRAM_ADDRESS_UPPER_SHIFTED4", 1076, 1056},
+                          {"CTA_THREAD_DIMENSION0", 1103, 1088},
+                          {"CTA_THREAD_DIMENSION1", 1119, 1104},
+                          {"CTA_THREAD_DIMENSION2", 1127, 1120},
+                          {"REGISTER_COUNT", 1136, 1128},
+                          {"BARRIER_COUNT", 1141, 1137},
+                          {"SHARED_MEMORY_SIZE_SHIFTED7", 1162, 1152},
+                          {"MIN_SM_CONFIG_SHARED_MEM_SIZE", 1168, 1163},
+                          {"MAX_SM_CONFIG_SHARED_MEM_SIZE", 1174, 1169},
+                          {"TARGET_SM_CONFIG_SHARED_MEM_SIZE", 1180, 1175},
+                          {"SHADER_LOCAL_MEMORY_HIGH_SIZE_SHIFTED4", 1215, 1200},
+                          {"GRID_WIDTH", 1279, 1248},
+                          {"GRID_HEIGHT", 1295, 1280},
+                          {"GRID_DEPTH", 1327, 1312},
+                          {"CONSTANT_BUFFER_ADDR_LOWER_SHIFTED6(0)", 1375, 1344},
+                          {"CONSTANT_BUFFER_ADDR_UPPER_SHIFTED6(0)", 1394, 1376},
+                          {"CONSTANT_BUFFER_SIZE_SHIFTED4(0)", 1407, 1395},
+                          {"CONSTANT_BUFFER_VALID(0)", 1856, 1856}};
+
 QmdFields decode(std::span<const uint32_t> dwords, std::span<const Field> fields, size_t size) {
   if (dwords.size() != size) bad("QMD of {} dwords", dwords.size());
   std::vector<uint32_t> left(dwords.begin(), dwords.end());
@@ -160,7 +194,9 @@ std::vector<MethodRun> decode_methods(std::span<const uint32_t> dwords) {
   return out;
 }
 
-QmdFields decode_qmd_v03(std::span<const uint32_t> dwords) { return decode(dwords, kV03, 64); }
-QmdFields decode_qmd_v04(std::span<const uint32_t> dwords) { return decode(dwords, kV04, 96); }
+QmdFields decode_qmd(int version, std::span<const uint32_t> dwords) {
+  if (version == 3) return decode(dwords, kV03, 64);
+  return version == 4 ? decode(dwords, kV04, 96) : decode(dwords, kV05, 96);
+}
 
 }  // namespace tuff::devices::nv

@@ -1,6 +1,7 @@
 // Reads NVIDIA's command stream back: pushbuffer methods and QMDs, written from NVIDIA's class
 // headers and not from the encoder. Refuses unknown methods, wrong counts and bits that no field of
-// this driver uses. Sources: open-gpu-doc clc76f.h, clcbc0.h, clc8b5.h, clc7c0qmd.h, clcbc0qmd.h.
+// this driver uses. Sources: open-gpu-doc clc76f.h, clcbc0.h, clc8b5.h, clc7c0qmd.h, clcbc0qmd.h,
+// clcec0qmd.h.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,7 @@ std::vector<MethodRun> decode_methods(std::span<const uint32_t> dwords);
 
 // The fields that are not 0, by NVIDIA's names.
 using QmdFields = std::map<std::string, uint64_t>;
-QmdFields decode_qmd_v03(std::span<const uint32_t> dwords);  // 64 dwords
-QmdFields decode_qmd_v04(std::span<const uint32_t> dwords);  // 96 dwords
+// Of version 3 (64 dwords), 4 or 5 (96 dwords).
+QmdFields decode_qmd(int version, std::span<const uint32_t> dwords);
 
 }  // namespace tuff::devices::nv

@@ -33,7 +33,8 @@ TEST_P(NvMachines, CopiesAndKernels) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, NvMachines,
                          testing::Values("driver:535", "driver:550", "driver:570", "driver:580",
-                                         "sm:90,driver:535", "sm:90,driver:580"),
+                                         "sm:90,driver:535", "sm:90,driver:580", "sm:120",
+                                         "sm:120,driver:580"),
                          [](const auto& info) {
                            std::string name = info.param;
                            for (char& c : name)
@@ -43,7 +44,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, NvMachines,
 
 TEST(NvDevice, ObjectFilesOfBothLayouts) {
   for (const bool modern : {false, true}) {
-    for (const char* options : {"sm:86", "sm:90"}) {
+    for (const char* options : {"sm:86", "sm:90", "sm:120"}) {
       Machine machine(options);
       machine.modern = modern;
       Opened gpu(machine);

@@ -38,20 +38,26 @@ struct TestBinding : Binding {
   }
 };
 
+uint32_t parameters_of(const Generation& g) {
+  return g.qmd_major == 3 ? 0x160 : g.qmd_major == 4 ? 0x210 : 0x380;
+}
+uint32_t sass_version_of(const Generation& g) {
+  return g.qmd_major == 3 ? 0x86 : g.qmd_major == 4 ? 0x90 : 0xa4;
+}
+
 class Scene {
  public:
   Scene(const Generation& g, bool copies) : generation(g), copies(copies) {
     block.address = kBlock;
     block.size_bytes = 1ull << 36;
     for (uint64_t i = 0; i < 3; ++i) signals.emplace_back(0x13'0000'0000 + i * 16);
-    const bool ampere = g.qmd_major == 3;
     for (uint32_t i = 0; i < 3; ++i) {
       programs.emplace_back(KernelCode{.entry = 0x11'0000'0000u + i * 0x2580u,
                                        .registers = 24 + i,
                                        .barriers = i,
                                        .shared_bytes = i * 5000,
                                        .local_bytes = i * 8,
-                                       .parameter_offset = ampere ? 0x160u : 0x210u,
+                                       .parameter_offset = parameters_of(g),
                                        .local = {uint16_t(32 << i), uint16_t(1 + i), 1}});
     }
   }
@@ -158,8 +164,8 @@ std::string Scene::asked_launch(const hcq::DispatchCmd& d) const {
       "launch {:#x} grid {}x{}x{} block {}x{}x{} registers {} barriers {} shared {} {} {} local {} "
       "sass {:#x} bank {} args {:#x}",
       k.entry, groups(d, 0), groups(d, 1), groups(d, 2), k.local[0], k.local[1], k.local[2],
-      k.registers, k.barriers, shared, config, generation.qmd_major == 3 ? 26 : 58,
-      (k.local_bytes + 15) / 16 * 16, generation.qmd_major == 3 ? 0x86 : 0x90,
+      k.registers, k.barriers, shared, config, generation.qmd_major == 4 ? 58 : 26,
+      (k.local_bytes + 15) / 16 * 16, sass_version_of(generation),
       k.parameter_offset + 16, d.args.address());
 }
 
@@ -223,11 +229,21 @@ std::string Scene::done_launch(std::span<const uint32_t> launches, uint64_t qmd,
                                uint64_t* next) const {
   const bool v03 = generation.qmd_major == 3;
   const auto at = [&](uint64_t address) { return launches.subspan((address - kLaunch) / 4); };
-  const auto block = at(qmd).first(v03 ? 64 : 96);
-  const QmdFields found = v03 ? decode_qmd_v03(block) : decode_qmd_v04(block);
+  const QmdFields found =
+      decode_qmd(generation.qmd_major, at(qmd).first(v03 ? 64 : 96));
   const auto f = [&](const std::string& name) {
     const auto it = found.find(name);
     return it == found.end() ? 0 : it->second;
+  };
+  // By how much names say that they are shifted; `of_bank`: in front of "(0)".
+  const auto shifted = [&](const std::string& name, const std::string& of_bank = "") {
+    uint64_t value = f(name + of_bank);
+    for (const uint32_t by : {4, 6, 7})
+      value |= f(fmt::format("{}_SHIFTED{}{}", name, by, of_bank)) << by;
+    return value;
+  };
+  const auto address = [&](const std::string& name, const std::string& of_bank = "") {
+    return shifted(name + "_LOWER", of_bank) | shifted(name + "_UPPER", of_bank) << 32;
   };
   for (const char* one :
        {"INVALIDATE_SHADER_DATA_CACHE", "INVALIDATE_SHADER_CONSTANT_CACHE", "CWD_MEMBAR_TYPE",
@@ -239,45 +255,41 @@ std::string Scene::done_launch(std::span<const uint32_t> launches, uint64_t qmd,
   *next = f(dependent + "POINTER") << 8;
   for (const char* one : {"ACTION", "PREFETCH"}) EXPECT_EQ(f(dependent + one), chained ? 1u : 0u);
   EXPECT_EQ(*next != 0, chained);
-  EXPECT_EQ(f("QMD_MAJOR_VERSION"), v03 ? 3u : 4u);
+  EXPECT_EQ(f("QMD_MAJOR_VERSION"), generation.qmd_major);
   EXPECT_EQ(f("QMD_GROUP_ID"), 0x3fu);
   EXPECT_EQ(f("MIN_SM_CONFIG_SHARED_MEM_SIZE"), f("TARGET_SM_CONFIG_SHARED_MEM_SIZE"));
   EXPECT_EQ(f(v03 ? "SM_GLOBAL_CACHING_ENABLE" : "QMD_TYPE"), v03 ? 1u : 2u);
-  const std::string shifted = v03 ? "" : "_SHIFTED6";
-  const uint64_t bank = (f("CONSTANT_BUFFER_ADDR_LOWER" + shifted + "(0)") |
-                         f("CONSTANT_BUFFER_ADDR_UPPER" + shifted + "(0)") << 32)
-                        << (v03 ? 0 : 6);
   const uint64_t bank_bytes = f("CONSTANT_BUFFER_SIZE_SHIFTED4(0)") * 16;
-  const auto words = at(bank).first(bank_bytes / 4);
-  const size_t parameter = (v03 ? 0x160 : 0x210) / 4;  // even
+  const auto words = at(address("CONSTANT_BUFFER_ADDR", "(0)")).first(bank_bytes / 4);
+  const size_t parameter = parameters_of(generation) / 4;  // even
   const std::string grid = v03 ? "CTA_RASTER_" : "GRID_";
   // As direct-submission.md measured: c[0x0] ntid, c[0xc] nctaid, c[0x18] the shared window (of
-  // sm_86 alone), c[0x20] the local one, c[0x28] the stack pointer.
-  const std::vector<uint64_t> prefix{f("CTA_THREAD_DIMENSION0"),
-                                     f("CTA_THREAD_DIMENSION1"),
-                                     f("CTA_THREAD_DIMENSION2"),
-                                     f(grid + "WIDTH"),
-                                     f(grid + "HEIGHT"),
-                                     f(grid + "DEPTH"),
-                                     0,
-                                     v03 ? 0x7294u : 0u,
-                                     0,
-                                     0x7293,
-                                     0xfffdc0};
+  // sm_86 alone), c[0x20] the local one, c[0x28] the stack pointer; of sm_120 ntid at 0x360, nctaid
+  // at 0x370, the windows at 0x2f0 and 0x2f8, the stack pointer at 0x37c.
+  const bool v05 = generation.qmd_major == 5;
+  std::map<size_t, uint64_t> prefix;  // by word
+  for (size_t axis = 0; axis < 3; ++axis) {
+    prefix[(v05 ? 0x360 : 0) / 4 + axis] = f(fmt::format("CTA_THREAD_DIMENSION{}", axis));
+    const char* const sizes[] = {"WIDTH", "HEIGHT", "DEPTH"};
+    prefix[(v05 ? 0x370 : 0xc) / 4 + axis] = f(grid + sizes[axis]);
+  }
+  if (generation.qmd_major != 4) prefix[(v05 ? 0x2f4 : 0x1c) / 4] = 0x7294;
+  prefix[(v05 ? 0x2fc : 0x24) / 4] = 0x7293;
+  prefix[(v05 ? 0x37c : 0x28) / 4] = 0xfffdc0;
   for (size_t i = 0; i < words.size(); ++i) {
     if (i / 2 != parameter / 2) {
-      EXPECT_EQ(words[i], i < prefix.size() ? prefix[i] : 0u) << i;
+      EXPECT_EQ(words[i], prefix.contains(i) ? prefix[i] : 0u) << i;
     }
   }
   return fmt::format(
       "launch {:#x} grid {}x{}x{} block {}x{}x{} registers {} barriers {} shared {} {} {} local {} "
       "sass {:#x} bank {} args {:#x}",
-      f("PROGRAM_ADDRESS_LOWER") | f("PROGRAM_ADDRESS_UPPER") << 32, f(grid + "WIDTH"),
+      address("PROGRAM_ADDRESS"), f(grid + "WIDTH"),
       f(grid + "HEIGHT"), f(grid + "DEPTH"), f("CTA_THREAD_DIMENSION0"), f("CTA_THREAD_DIMENSION1"),
       f("CTA_THREAD_DIMENSION2"), f(v03 ? "REGISTER_COUNT_V" : "REGISTER_COUNT"),
-      f("BARRIER_COUNT"), f("SHARED_MEMORY_SIZE"), f("MIN_SM_CONFIG_SHARED_MEM_SIZE"),
-      f("MAX_SM_CONFIG_SHARED_MEM_SIZE"), f("SHADER_LOCAL_MEMORY_HIGH_SIZE"), f("SASS_VERSION"),
-      bank_bytes, words[parameter] | uint64_t(words[parameter + 1]) << 32);
+      f("BARRIER_COUNT"), shifted("SHARED_MEMORY_SIZE"), f("MIN_SM_CONFIG_SHARED_MEM_SIZE"),
+      f("MAX_SM_CONFIG_SHARED_MEM_SIZE"), shifted("SHADER_LOCAL_MEMORY_HIGH_SIZE"),
+      f("SASS_VERSION"), bank_bytes, words[parameter] | uint64_t(words[parameter + 1]) << 32);
 }
 
 std::vector<std::string> Scene::done(const Encoded& encoded) const {
@@ -338,8 +350,7 @@ std::string golden_text(const Generation& g) {
     for (uint32_t unit : encoded.launches.units) {
       const auto block = std::span(launches).subspan(unit, g.qmd_dwords);
       text += "qmd";
-      for (const auto& [name, value] :
-           g.qmd_major == 3 ? decode_qmd_v03(block) : decode_qmd_v04(block))
+      for (const auto& [name, value] : decode_qmd(g.qmd_major, block))
         text += fmt::format("\n  {} {:#x}", name, value);
       text += "\n";
     }
@@ -347,8 +358,8 @@ std::string golden_text(const Generation& g) {
   return text;
 }
 
-TEST(NvEncode, GoldensOfBothGenerations) {
-  for (const Generation* g : {&ampere(), &hopper()}) {
+TEST(NvEncode, GoldensOfEachGeneration) {
+  for (const Generation* g : {&ampere(), &hopper(), &blackwell()}) {
     const std::string path =
         fmt::format("{}/tests/devices/nv/golden/{}.txt", TUFF_SOURCE_DIR, g->name);
     const std::string text = golden_text(*g);
@@ -359,7 +370,7 @@ TEST(NvEncode, GoldensOfBothGenerations) {
 
 TEST(NvEncode, DecodedBackAsAsked) {
   SplitMix64 random(1);
-  for (const Generation* g : {&ampere(), &hopper()}) {
+  for (const Generation* g : {&ampere(), &hopper(), &blackwell()}) {
     for (bool copies : {false, true}) {
       for (int round = 0; round < 100; ++round) {
         Scene scene(*g, copies);
@@ -404,9 +415,9 @@ TEST(NvEncode, TimestampsWant16Bytes) {
 }
 
 // Banks beside bank 0, each by fields of its own (clc7c0qmd.h: 640+i, 1024+64i; clcbc0qmd.h:
-// 416+4i, 1536+64i with addresses >> 6).
+// 416+4i, 1536+64i with addresses >> 6; clcec0qmd.h: 1856+4i, 1344+64i likewise).
 TEST(NvEncode, FurtherConstantBanks) {
-  for (const Generation* g : {&ampere(), &hopper()}) {
+  for (const Generation* g : {&ampere(), &hopper(), &blackwell()}) {
     Scene scene(*g, false);
     scene.programs[0].kernel.banks = {{2, 100, 0x12'3456'7800}};
     scene.add(hcq::DispatchCmd{&scene.programs[0], scene.span(0, 64), {1, 1, 1}, {}});
@@ -416,8 +427,9 @@ TEST(NvEncode, FurtherConstantBanks) {
     };
     const bool v03 = g->qmd_major == 3;
     const uint64_t address = 0x12'3456'7800ull >> (v03 ? 0 : 6);
-    const uint32_t low = v03 ? 1024 + 128 : 1536 + 128;
-    EXPECT_EQ(bits(v03 ? 642 : 424, 1), 1u);
+    const bool v05 = g->qmd_major == 5;
+    const uint32_t low = (v03 ? 1024 : v05 ? 1344 : 1536) + 128;
+    EXPECT_EQ(bits(v03 ? 642 : v05 ? 1864 : 424, 1), 1u);
     EXPECT_EQ(bits(low, 32), uint32_t(address));
     EXPECT_EQ(bits(low + 32, v03 ? 17 : 19), uint32_t(address >> 32));
     EXPECT_EQ(bits(low + 32 + 19, 13), 112u / 16);
@@ -426,12 +438,12 @@ TEST(NvEncode, FurtherConstantBanks) {
 
 // Every bit of a QMD belongs to a field that is read, or is refused.
 TEST(NvDecoder, SeesEveryBitOfAQmd) {
-  for (const Generation* g : {&ampere(), &hopper()}) {
+  for (const Generation* g : {&ampere(), &hopper(), &blackwell()}) {
     Scene scene(*g, false);
     scene.sample();
     std::vector<uint32_t> qmd = scene.write(scene.encode().launches);
     qmd.resize(g->qmd_dwords);
-    const auto read = [&] { return g->qmd_major == 3 ? decode_qmd_v03(qmd) : decode_qmd_v04(qmd); };
+    const auto read = [&] { return decode_qmd(g->qmd_major, qmd); };
     const QmdFields before = read();
     for (size_t bit = 0; bit < qmd.size() * 32; ++bit) {
       qmd[bit / 32] ^= 1u << bit % 32;
@@ -471,11 +483,13 @@ TEST(NvEncode, RefusesWhatChannelsCannotDo) {
 
 TEST(NvEncode, RefusesLaunchesThatDoNotFitAQmd) {
   const auto refuses = [](auto change) {
-    Scene scene(hopper(), false);
-    hcq::DispatchCmd d{&scene.programs[0], scene.span(0, 64), {1, 1, 1}, {}};
-    change(scene, d);
-    scene.add(d);
-    EXPECT_THROW(scene.encode(), InvalidArgument);
+    for (const Generation* g : {&hopper(), &blackwell()}) {
+      Scene scene(*g, false);
+      hcq::DispatchCmd d{&scene.programs[0], scene.span(0, 64), {1, 1, 1}, {}};
+      change(scene, d);
+      scene.add(d);
+      EXPECT_THROW(scene.encode(), InvalidArgument) << g->name;
+    }
   };
   refuses([](Scene&, hcq::DispatchCmd& d) { d.groups[1] = 65536; });
   refuses([](Scene& s, hcq::DispatchCmd&) { s.programs[0].kernel.shared_bytes = 228 * 1024 + 1; });

@@ -281,6 +281,31 @@ TEST_F(PtxFindings, UninitializedValues) {
   expect_clean("mov.u32 %r5, %r40; mul.lo.u32 %r6, %r5, 3;");
 }
 
+// Compilers pack what has no value beside what has one, and shift or mask it away again.
+TEST_F(PtxFindings, UninitializedBits) {
+  const char* const kWords = "was not written";
+  const std::string pack = kOwnWord + "cvt.u16.u32 %rs1, %r0; mov.b32 %r5, {%rs40, %rs1}; ";
+  const std::string use = " st.global.u32 [%rd11], %r6;";
+  // The upper half holds a value, the lower none.
+  for (const char* known :
+       {"and.b32 %r6, %r5, 0xffff0000;", "and.b32 %r6, 0x70000, %r5;", "or.b32 %r6, %r5, 0xffff;",
+        "shr.u32 %r6, %r5, 16;", "shr.s32 %r6, %r5, 20;", "bfe.u32 %r6, %r5, 16, 16;",
+        "bfi.b32 %r6, %r0, %r5, 0, 16;", "prmt.b32 %r6, %r5, %r0, 0x4532;",
+        "xor.b32 %r6, %r5, %r5;", "shl.b32 %r6, %r5, 16; shr.u32 %r6, %r5, 17;",
+        "cvt.u64.u32 %rd40, %r5; shl.b64 %rd41, %rd40, 8; shr.u64 %rd42, %rd41, 24; "
+        "cvt.u32.u64 %r6, %rd42;",
+        "not.b32 %r7, %r5; setp.lt.u32 %p1, %r0, 9; selp.b32 %r8, %r5, %r7, %p1; "
+        "shr.u32 %r6, %r8, 16;"})
+    expect_clean(pack + known + use);
+  for (const char* unknown :
+       {"and.b32 %r6, %r5, 0xffff8000;", "or.b32 %r6, %r5, 0x7fff;", "shr.u32 %r6, %r5, 15;",
+        "bfe.u32 %r6, %r5, 15, 16;", "bfi.b32 %r6, %r0, %r5, 0, 15;",
+        "prmt.b32 %r6, %r5, %r0, 0x4521;", "mov.u32 %r7, %r5; xor.b32 %r6, %r5, %r7;",
+        "shr.u32 %r6, %r0, %r5;", "and.b32 %r6, %r5, %r40;", "xor.b32 %r6, %r0, %r5;",
+        "shr.u32 %r7, %r5, 16; add.u32 %r8, %r7, %r5; shr.u32 %r6, %r8, 16;"})
+    expect("uninitialized value", kWords, pack + unknown + use);
+}
+
 TEST_F(PtxFindings, UninitializedMemoryOfTheBlockAndOfThreads) {
   const std::string use = "ld.shared.u32 %r5, [%rd12]; st.global.u32 [%rd11], %r5;";
   expect("uninitialized value", "memory that was not written", kOwnShared + use, {}, kBox);

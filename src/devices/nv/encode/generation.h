@@ -19,19 +19,25 @@ struct BankLayout {
   uint16_t stack;                        // the initial stack pointer, a word
 };
 
+// By how many bits addresses and sizes in a QMD are shifted right.
+struct QmdShifts {
+  uint8_t program, shared, local, bank;
+};
+
 struct Generation {
   std::string_view name;
   uint16_t sm;  // 86 for sm_86
   uint16_t compute_class, copy_class;
-  uint8_t qmd_major;    // 3: QMD V03_00, 4: V04_00
+  uint8_t qmd_major;    // 3: QMD V03_00, 4: V04_00, 5: V05_00
   uint16_t qmd_dwords;  //
   uint8_t sass_version;
-  uint8_t bank_shift;                       // of a constant bank's address in a QMD
+  QmdShifts shifts;
   std::array<uint16_t, 10> shared_configs;  // KiB of shared memory that an SM can be set to; then 0
   BankLayout bank;
 };
 const Generation& ampere();
 const Generation& hopper();
+const Generation& blackwell();
 
 // Null: not supported. `listed`: the classes that the driver has for the GPU.
 const Generation* find_generation(uint32_t sm, std::span<const uint32_t> listed);

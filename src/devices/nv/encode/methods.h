@@ -1,6 +1,6 @@
 // The methods in use and the words that carry them. Included by the encoder alone.
-// Sources: NVIDIA open-gpu-doc classes/host/clc56f.h and clc76f.h (host), compute/clc6c0.h and
-// clcbc0.h, dma-copy/clc7b5.h and clc8b5.h; the offsets are the same for Ampere and Hopper.
+// Sources: NVIDIA open-gpu-doc classes/host/clc56f.h and clc76f.h (host), compute/clc6c0.h,
+// clcbc0.h and clcec0.h, dma-copy/clc7b5.h and clc8b5.h; the offsets are the same in all of them.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 namespace tuff::devices::nv {
 namespace {
 
-constexpr uint32_t kGroup = 0x3f, kGridCta = 2, kSysMembar = 1, kNoCallLimit = 1,
+constexpr uint32_t kSharedStep = 128, kGroup = 0x3f, kGridCta = 2, kSysMembar = 1, kNoCallLimit = 1,
                    kSamplerByHeader = 1;
 
 
@@ -18,8 +18,9 @@ constexpr uint32_t config_code(uint32_t kib) { return kib / 4 + 1; }
 }  // namespace
 
 QmdPlace place_of(const Generation& generation, QmdField field) {
-  static constexpr QmdPlace kPlaces[][2] = {
-#define NV_QMD_FIELD(name, low3, width3, low4, width4) {{low3, width3}, {low4, width4}},
+  static constexpr QmdPlace kPlaces[][3] = {
+#define NV_QMD_FIELD(name, low3, width3, low4, width4, low5, width5) \
+  {{low3, width3}, {low4, width4}, {low5, width5}},
 #include "devices/nv/encode/qmd_fields.def"
   };
   return kPlaces[size_t(field)][generation.qmd_major - 3];
@@ -62,7 +63,7 @@ void Qmd::set_shared(uint32_t bytes) {
     fail<InvalidArgument>("{}: {} bytes of shared memory; an SM has {} KiB", gen_.name, bytes,
                           *(end - 1));
   }
-  set(QmdField::SHARED_MEMORY_SIZE, align_up(bytes, 128));
+  set(QmdField::SHARED_MEMORY_SIZE, align_up(bytes, kSharedStep) >> gen_.shifts.shared);
   set(QmdField::MIN_SM_CONFIG_SHARED_MEM_SIZE, config_code(*fits));
   set(QmdField::TARGET_SM_CONFIG_SHARED_MEM_SIZE, config_code(*fits));
   set(QmdField::MAX_SM_CONFIG_SHARED_MEM_SIZE, config_code(*(end - 1)));
@@ -77,7 +78,7 @@ Qmd::Qmd(const Generation& generation, const KernelCode& k)
   set(F::QMD_MINOR_VERSION, 0);
   set(F::QMD_GROUP_ID, kGroup);
   if (gen_.qmd_major == 3) set(F::SM_GLOBAL_CACHING_ENABLE, 1);
-  if (gen_.qmd_major == 4) set(F::QMD_TYPE, kGridCta);
+  if (gen_.qmd_major > 3) set(F::QMD_TYPE, kGridCta);
   // What other launches and the host wrote is seen; what this one writes is, once it has ended.
   set(F::INVALIDATE_SHADER_DATA_CACHE, 1);
   set(F::INVALIDATE_SHADER_CONSTANT_CACHE, 1);
@@ -90,9 +91,10 @@ Qmd::Qmd(const Generation& generation, const KernelCode& k)
   set(F::CTA_THREAD_DIMENSION2, k.local[2]);
   set(F::REGISTER_COUNT, k.registers);
   set(F::BARRIER_COUNT, k.barriers);
-  set(F::PROGRAM_ADDRESS_LOWER, k.entry & 0xffffffffu);
-  set(F::PROGRAM_ADDRESS_UPPER, k.entry >> 32);
-  set(F::SHADER_LOCAL_MEMORY_HIGH_SIZE, align_up(k.local_bytes, 16));
+  const uint64_t program = k.entry >> gen_.shifts.program;
+  set(F::PROGRAM_ADDRESS_LOWER, program & 0xffffffffu);
+  set(F::PROGRAM_ADDRESS_UPPER, program >> 32);
+  set(F::SHADER_LOCAL_MEMORY_HIGH_SIZE, align_up(k.local_bytes, 16) >> gen_.shifts.local);
   set(F::SASS_VERSION, gen_.sass_version);
   set(F::CONSTANT_BUFFER_VALID_0, 1);
   set(F::CONSTANT_BUFFER_SIZE_SHIFTED4_0, bank_bytes_ / 16);
@@ -100,11 +102,11 @@ Qmd::Qmd(const Generation& generation, const KernelCode& k)
 }
 
 // The fields of a bank lie 64 bits behind those of the one before it, its bit of validity one bit,
-// or in V04 four.
+// or since V04 four.
 void Qmd::set_bank(const KernelCode::Bank& bank) {
   using F = QmdField;
   const uint32_t n = bank.number;
-  const uint64_t address = bank.address >> gen_.bank_shift;
+  const uint64_t address = bank.address >> gen_.shifts.bank;
   TUFF_CHECK(n > 0 && n < 8 && bank.address % 256 == 0, "constant bank {} at {:#x}", n,
              bank.address);
   set_at(F::CONSTANT_BUFFER_VALID_0, (gen_.qmd_major == 3 ? 1 : 4) * n, 1);
@@ -121,8 +123,8 @@ void Qmd::write(PacketWriter& w, const std::array<Operand, 3>& grid, const Opera
   const uint32_t lower = place_of(gen_, QmdField::CONSTANT_BUFFER_ADDR_LOWER_0).low / 32;
   const QmdPlace upper = place_of(gen_, QmdField::CONSTANT_BUFFER_ADDR_UPPER_0);
   Operand low = bank, high = bank;
-  low.shift = gen_.bank_shift;
-  high.shift = uint8_t(gen_.bank_shift + 32);
+  low.shift = gen_.shifts.bank;
+  high.shift = uint8_t(gen_.shifts.bank + 32);
   for (uint32_t i = 0; i < dwords_.size(); ++i) {
     const auto axis = std::find_if(std::begin(kGrid), std::end(kGrid),
                                    [&](QmdField f) { return place_of(gen_, f).low == i * 32; });

@@ -9,7 +9,7 @@
 namespace tuff::devices::nv {
 
 enum class QmdField : uint8_t {
-#define NV_QMD_FIELD(name, low3, width3, low4, width4) name,
+#define NV_QMD_FIELD(name, ...) name,
 #include "devices/nv/encode/qmd_fields.def"
 };
 

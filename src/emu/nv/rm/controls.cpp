@@ -32,7 +32,8 @@ void check_size(std::span<const std::byte> from, uint32_t wanted, const char* na
 
 uint32_t graphics_fact(const ChipKind& chip, uint32_t index) {
   switch (index) {
-    case nvrm::gr_info::SmVersion: return chip.sm / 10 << 8 | chip.sm % 10;
+    case nvrm::gr_info::SmVersion:  // sass_version's digits
+      return chip.sass_version >> 4 << 8 | (chip.sass_version & 0xf);
     case nvrm::gr_info::WarpsPerSm: return chip.warps_per_sm;
     case nvrm::gr_info::Gpcs: return chip.gpcs;
     case nvrm::gr_info::TpcsPerGpc: return chip.tpcs_per_gpc;

@@ -20,7 +20,8 @@ void set_option(MockOptions& o, const std::string& name, uint64_t value) {
   else if (name == "no_status") o.no_status = in_range(name, value, 0, 1) != 0;
   else if (name == "stop") o.stop = value;
   else if (name == "sm") {
-    if (!find_chip(value)) fail<InvalidArgument>("TUFF_MOCK: sm:{}: 86 and 90 are emulated", value);
+    if (!find_chip(value))
+      fail<InvalidArgument>("TUFF_MOCK: sm:{}: 86, 90 and 120 are emulated", value);
     o.sm = uint32_t(value);
   } else if (name == "driver") {
     const auto known = [&](const os::nvrm::Branch& b) { return b.number == value; };
@@ -39,8 +40,16 @@ void set_option(MockOptions& o, const std::string& name, uint64_t value) {
 
 MockOptions parse_options(const std::string& text) {
   MockOptions options;
-  read_options(text,
-               [&](const std::string& name, uint64_t value) { set_option(options, name, value); });
+  bool named = false;  // the driver
+  read_options(text, [&](const std::string& name, uint64_t value) {
+    set_option(options, name, value);
+    named = named || name == "driver";
+  });
+  const uint32_t first = find_chip(options.sm)->first_driver;
+  if (named && options.driver < first)
+    fail<InvalidArgument>("TUFF_MOCK: driver:{} does not know sm_{}; the first is {}",
+                          options.driver, options.sm, first);
+  options.driver = std::max(options.driver, first);
   return options;
 }
 

@@ -2,6 +2,8 @@
 // where a test wants it to, and checks that there is a context. Used by calls_*.cpp.
 #pragma once
 
+#include <algorithm>
+
 #include "devices/cuda/fake/machine.h"
 
 #define FAKE_EXPORT extern "C" [[gnu::visibility("default")]]
@@ -42,6 +44,16 @@ class Call {
     if (handle && m.is(handle) && handle->context == current_context) return true;
     code = CUDA_ERROR_INVALID_HANDLE;
     return false;
+  }
+  // One of its own, or 1 or 2 for a default stream.
+  bool takes_stream(CUstream& stream) {
+    const auto number = reinterpret_cast<uintptr_t>(stream);
+    if (number != 1 && number != 2) return takes(stream);
+    auto& own = m.defaults[{current_context, int(number)}];
+    if (!own) own = std::make_unique<CUstream_st>(CUstream_st{current_context, {}});
+    if (std::ranges::find(m.streams, own.get()) == m.streams.end()) m.streams.push_back(own.get());
+    stream = own.get();
+    return true;
   }
   template <class Handle>
   Handle* add(std::unique_ptr<Handle> handle) {

@@ -199,6 +199,30 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
   return CUDA_SUCCESS;
 }
 
+CUresult cuPointerGetAttribute(void* data, CUpointer_attribute which, CUdeviceptr address) {
+  const Call call;
+  if (!call) return call.code;
+  const auto next = call.m.memory.upper_bound(address);
+  if (next == call.m.memory.begin()) return CUDA_ERROR_INVALID_VALUE;
+  const Allocation& a = std::prev(next)->second;
+  if (address - a.address >= a.size_bytes) return CUDA_ERROR_INVALID_VALUE;
+  switch (which) {
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      *static_cast<unsigned*>(data) = unsigned(a.owner ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      *static_cast<int*>(data) = a.owner ? a.owner->device : current_context->device;
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      *static_cast<CUdeviceptr*>(data) = a.address;
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      *static_cast<size_t*>(data) = a.size_bytes;
+      return CUDA_SUCCESS;
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
 CUresult cuMemHostAlloc(void** pages, size_t bytes, unsigned flags) {
   const Call call;
   if (!call) return call.code;

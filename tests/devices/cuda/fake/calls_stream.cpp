@@ -18,6 +18,11 @@ bool within(const Sizes& sizes, const Sizes& most) {
   return true;
 }
 
+// An operation that named it is done.
+void leave(CUevent_st* event) {
+  if (--event->pending == 0 && event->destroyed) delete event;
+}
+
 }  // namespace
 
 // Parameters are read while the call lasts. Nothing: a launch that CUDA refuses.
@@ -66,7 +71,7 @@ CUresult cuStreamQuery(CUstream stream) {
 
 CUresult cuStreamSynchronize(CUstream stream) {
   Call call;
-  if (!call || !call.takes(stream)) return call.code;
+  if (!call || !call.takes_stream(stream)) return call.code;
   const CUctx_st& context = *stream->context;
   while (!stream->queued.empty() && context.error == CUDA_SUCCESS) call.m.changed.wait(call.lock);
   return context.error;
@@ -75,7 +80,7 @@ CUresult cuStreamSynchronize(CUstream stream) {
 CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, uint64_t value,
                                 unsigned flags) {
   Call call;
-  if (!call || !call.takes(stream)) return call.code;
+  if (!call || !call.takes_stream(stream)) return call.code;
   if (flags != CU_STREAM_WAIT_VALUE_GEQ || address % 8 != 0) return CUDA_ERROR_INVALID_VALUE;
   call.m.push(stream, [&m = call.m, c = stream->context, address, value] {
     uint8_t* word = m.bytes_of(c, address, 8, "a stream's wait");
@@ -90,7 +95,7 @@ CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, uint64_t v
 CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, uint64_t value,
                                  unsigned flags) {
   Call call;
-  if (!call || !call.takes(stream)) return call.code;
+  if (!call || !call.takes_stream(stream)) return call.code;
   if (flags != CU_STREAM_WRITE_VALUE_DEFAULT || address % 8 != 0) return CUDA_ERROR_INVALID_VALUE;
   call.m.push(stream, [&m = call.m, c = stream->context, address, value] {
     if (uint8_t* word = m.bytes_of(c, address, 8, "a stream's write"))
@@ -102,7 +107,7 @@ CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, uint64_t 
 
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
   Call call;
-  if (!call || !call.takes(stream)) return call.code;
+  if (!call || !call.takes_stream(stream)) return call.code;
   call.m.push(stream, [&m = call.m, c = stream->context, copy = Copy{dst, src, bytes}] {
     m.run(c, copy);
     return Progress::Done;
@@ -113,7 +118,7 @@ CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream 
 // What it calls may call the driver from another thread, and so may not be held up.
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void* data) {
   Call call;
-  if (!call || !call.takes(stream)) return call.code;
+  if (!call || !call.takes_stream(stream)) return call.code;
   call.m.push(stream, [&m = call.m, fn, data] {
     m.mutex.unlock();
     fn(data);
@@ -137,18 +142,36 @@ CUresult cuEventDestroy_v2(CUevent event) {
   Call call;
   if (!call || !call.takes(event)) return call.code;
   call.m.handles.erase(event);
+  event->destroyed = true;
   if (event->pending == 0) delete event;  // else it stays: streams reach it yet
   return CUDA_SUCCESS;
 }
 
 CUresult cuEventRecord(CUevent event, CUstream stream) {
   Call call;
-  if (!call || !call.takes(stream) || !call.takes(event)) return call.code;
+  if (!call || !call.takes_stream(stream) || !call.takes(event)) return call.code;
   event->recorded = true;
   event->pending++;
+  event->records++;
   call.m.push(stream, [event] {
-    event->pending--;
+    event->reached++;
     event->ns = now_ns();
+    leave(event);
+    return Progress::Done;
+  });
+  return CUDA_SUCCESS;
+}
+
+// For the record that was the last when it was called.
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+  Call call;
+  if (!call || !call.takes_stream(stream) || !call.takes(event)) return call.code;
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (event->pending == 0) return CUDA_SUCCESS;
+  event->pending++;
+  call.m.push(stream, [event, wanted = event->records] {
+    if (event->reached < wanted) return Progress::Blocked;
+    leave(event);
     return Progress::Done;
   });
   return CUDA_SUCCESS;

@@ -20,6 +20,7 @@ FAKE_EXPORT void fake_cuda_reset() {
     for (CUstream_st* s : *list) s->queued.clear();
     list->clear();
   }
+  m.defaults.clear();
   m.memory.clear();
   m.handles.clear();
   m.used_bytes = 0;

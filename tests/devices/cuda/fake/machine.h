@@ -45,6 +45,8 @@ struct CUevent_st {
   CUctx_st* context = nullptr;
   bool recorded = false;
   uint32_t pending = 0;  // records that have not been reached
+  uint64_t records = 0, reached = 0;  // in their order
+  bool destroyed = false;
   uint64_t ns = 0;       // of the last one
 };
 struct CUfunc_st {
@@ -116,6 +118,8 @@ struct Machine {
   std::vector<CUctx_st> contexts;  // the primary one of each GPU
   std::map<uint64_t, Allocation> memory;
   std::map<uint64_t, size_t> freed;
+  // The default streams of contexts: 1 of all of its threads, 2 of one, which here is the only one.
+  std::map<std::pair<const CUctx_st*, int>, std::unique_ptr<CUstream_st>> defaults;
   uint64_t next_address = uint64_t{1} << 44, used_bytes = 0;
   std::set<const void*> handles;  // that are there
   std::vector<CUstream_st*> streams;
