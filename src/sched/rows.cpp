@@ -87,12 +87,14 @@ class RowFuser {
     }
     writer_ = writers_of(calls);
     graph_ = CallGraph(calls, memory_);
-    for (uint32_t c = 0; c < calls_.size(); c++) take_in_producers(c);
+    // First what has no columns, so that row values that need each other are one producer.
+    for (const bool columns : {false, true})
+      for (uint32_t c = 0; c < calls_.size(); c++) take_in_producers(c, columns);
     return emit();
   }
 
  private:
-  void take_in_producers(uint32_t c) {
+  void take_in_producers(uint32_t c, bool columns) {
     for (bool again = kernels_[c].possible; again;) {
       again = false;
       const std::vector<uint32_t> reads = kernels_[c].reads;
@@ -100,7 +102,9 @@ class RowFuser {
         const auto w = writer_.find(slot);
         if (w == writer_.end() || w->second >= c) continue;
         const uint32_t p = head_[w->second];
-        again = again || (p != c && p < c && take_in(p, c));
+        // What a later value needs of a kernel of several stays there: forwards need not wait.
+        if (!columns && p != w->second) continue;
+        again = again || (p != c && p < c && take_in(p, c, columns));
       }
     }
   }
@@ -146,7 +150,6 @@ class RowFuser {
 
   // Rows that lie across memory: their columns are no neighbours.
   static bool lies_across(const RowKernel& c, const std::vector<UOp>& rows) {
-    if (rows.size() == c.loops.size()) return false;
     for (const UOp& r : c.loops) {
       if (!contains(rows, r) && coefficient(offset_of(c.ends[0]), r) == 1) return false;
     }
@@ -162,7 +165,9 @@ class RowFuser {
   }
 
   bool worth_it(const RowKernel& p, const RowKernel& c, const std::vector<UOp>& rows) const {
-    if (lies_across(c, rows) || p.nodes + c.nodes > kMaxRowNodes) return false;
+    if (p.nodes + c.nodes > kMaxRowNodes) return false;
+    if (rows.size() == c.loops.size()) return true;  // as many rows beside each other as before
+    if (lies_across(c, rows)) return false;
     const Target& t = target_of_(calls_[c.calls.back()]->device);
     const int64_t cores = t.cores > 1 ? t.cores : t.has_local ? kUnknownCores : 1;
     int64_t walked = extent(c.loops);
@@ -196,7 +201,7 @@ class RowFuser {
         c.writes, [&](uint32_t w) { return meets(w, p.reads) || meets(w, c.reads); });
   }
 
-  bool take_in(uint32_t from, uint32_t into) {
+  bool take_in(uint32_t from, uint32_t into, bool columns) {
     const RowKernel &p = kernels_[from], &c = kernels_[into];
     if (!p.possible || !p.reduces || !p.streams || !c.streams) return false;
     if (calls_[from]->device != calls_[into]->device) return false;
@@ -205,6 +210,7 @@ class RowFuser {
     const UOp offset = shared_offset(p, c);
     if (!offset || !ranges_below(offset, AxisKind::Reduce).empty()) return false;
     const std::vector<UOp> rows = ranges_below(offset, AxisKind::Loop);
+    if (columns == (rows.size() == c.loops.size())) return false;
     const bool takes = rows_fit(p, c, rows) && worth_it(p, c, rows) && fits_buffers(p, c) &&
                        keep_apart(p, c) && !graph_.separated(p.calls, into);
     if (!takes) return false;
