@@ -223,12 +223,9 @@ std::vector<int> tile_gpu_transpose(Tiling& t, const UOp& ast, const KernelShape
   return GpuTranspose(t, ast, k, target).run();
 }
 
-void stage_gpu_transpose(Tiling& t, const std::vector<int>& operands) {
-  int64_t around = 0;
-  for (const Axis& a : t.axes) {
-    for (const AxisPart& p : a.parts) around += is_loop(p.kind) && !p.size->is_const_int(1);
-  }
-  for (const int operand : operands) try_apply(t, {OptKind::Stage, operand, around});
+void stage_gpu_transpose(Tiling& t, const std::vector<int>& copied) {
+  for (const int o : copied)
+    try_apply(t, {OptKind::Stage, o, loops_of(t, operands(t)[size_t(o)])});
 }
 
 }  // namespace tuff::kernel

@@ -124,7 +124,7 @@ class Heuristics : Chooser {
         target_.features.streaming_stores && target_.exceeds_caches(k_.stored_bytes);
     if ((stored < loaded) != past_caches) try_apply(t_, {OptKind::Swap, stored, loaded});
     const int64_t tiles = divisor_up_to(left(stored), kTransposedTogether / n);
-    if (worthwhile_groups(k_, target_) > 1 && left(stored) > tiles)
+    if (cost::worthwhile_groups(k_.work, target_) > 1 && left(stored) > tiles)
       try_apply(t_, {OptKind::Group, stored, left(stored) / tiles});
     return true;
   }
@@ -158,7 +158,7 @@ class Heuristics : Chooser {
   }
 
   void launch_cpu() {
-    const int64_t wanted = worthwhile_groups(k_, target_);
+    const int64_t wanted = cost::worthwhile_groups(k_.work, target_);
     if (wanted < 2) return;
     const auto [best, groups] = longest_launch(wanted, true);
     if (best < 0) return;

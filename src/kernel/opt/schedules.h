@@ -47,7 +47,7 @@ int64_t tile_gpu_reduction(Tiling& t, const ir::UOp& ast, const KernelShape& k,
 // chosen; none: nothing was done.
 std::vector<int> tile_gpu_transpose(Tiling& t, const ir::UOp& ast, const KernelShape& k,
                                     const Target& target);
-void stage_gpu_transpose(Tiling& t, const std::vector<int>& operands);
+void stage_gpu_transpose(Tiling& t, const std::vector<int>& copied);
 
 // ---- devices without ------------------------------------------------------------------------
 // Kernels that keep rows in fast memory: one register tile of rows for all products, vectors along

@@ -172,6 +172,7 @@ struct TilePart {
 std::vector<TilePart> tile_parts(const Tiling& t, const Tiling::Operand& f, int64_t around);
 // What is copied: what Stage says, and factors of matrices that are computed.
 std::vector<Opt> copies_of(const Tiling& t, std::vector<Opt> staged);
+int64_t loops_of(const Tiling& t, const Tiling::Operand& f);  // those that Stage counts
 DType staged_type(const Tiling& t, const Tiling::Operand& f);
 // Elements of the copy that Stage(operand, around) makes; nullopt where a size is symbolic.
 std::optional<int64_t> staged_count(const Tiling& t, int operand, int64_t around);

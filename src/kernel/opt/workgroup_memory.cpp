@@ -62,6 +62,8 @@ bool is_overwriting(const Tiling& t, const Tiling::Stored& s, const std::optiona
   return has_columns;
 }
 
+constexpr int64_t kAllLoops = 1 << 20;
+
 bool computes_factors(const Tiling& t) {
   return t.matrices && (t.matrices->a.computed || t.matrices->b.computed);
 }
@@ -158,8 +160,12 @@ std::vector<TilePart> tile_parts(const Tiling& t, const Tiling::Operand& f, int6
   return out;
 }
 
+int64_t loops_of(const Tiling& t, const Tiling::Operand& f) {
+  return std::ranges::count_if(tile_parts(t, f, kAllLoops),
+                               [](const TilePart& p) { return is_loop(p.part.kind); });
+}
+
 std::vector<Opt> copies_of(const Tiling& t, std::vector<Opt> staged) {
-  constexpr int64_t kAllLoops = 1 << 20;
   const int64_t around = staged.empty() ? kAllLoops : staged[0].amount;
   for (int f = 0; computes_factors(t) && f < int(t.factors.size()); f++) {
     const Tiling::Operand& factor = t.factors[size_t(f)];
