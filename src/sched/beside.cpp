@@ -68,15 +68,10 @@ bool sums_rows(std::span<const UOp> ends) {
   return false;
 }
 
-bool has_limits_known(const Node* n) {
-  if (n->op == Op::Shared || is_ordered(n)) return false;
-  return n->op != Op::Range || n->src(0)->is_const();
-}
-
 SlotKernel thin_product(const Call& c, uint32_t number, const Target& target) {
   if (c.kind != CallKind::Kernel || !(c.runs == 1) || !target.has_local) return {};
   const std::vector<const Node*> nodes = toposort(c.ast);
-  if (!std::ranges::all_of(nodes, has_limits_known)) return {};
+  if (!has_fixed_loops(nodes)) return {};
   std::span<const UOp> folded;
   for (const Node* n : nodes) {
     if (n->op != Op::Reduce) continue;

@@ -1,17 +1,16 @@
 #include "sched/keep.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <optional>
 
 #include "base/contains.h"
-#include "base/cost.h"
 #include "ir/kernel_floor.h"
 #include "ir/one_sweep.h"
 #include "ir/symbolic.h"
 #include "sched/call_fusion.h"
 #include "sched/kept_chain.h"
+#include "sched/kept_cost.h"
 #include "sched/kept_parts.h"
 #include "sched/loops.h"
 #include "sched/parts.h"
@@ -23,18 +22,8 @@ using namespace ir;
 
 namespace {
 
-constexpr int64_t kLeastLength = 8;    // of a product's sum, and of what it is spread over
-constexpr int64_t kLeastColumns = 16;  // of a kept row
-// Where workgroups share rows.
-constexpr int64_t kLeastRows = 4, kRowsPerCore = 16;
-// Where rows are read part by part: how much of each is kept at once, and how many rows are.
-constexpr int64_t kSlabColumns = 64, kMostRows = 64;
 // Of a row whose parts are computed beside each other: elements of a part.
 constexpr int64_t kLeastPart = 16, kMostPart = 128;
-// How often an element of each matrix passes memory between kernels, with what launches cost; and
-// how much more expensive memory is than a cache.
-constexpr int64_t kMatrixPasses = 3, kMemoryCost = 2;
-
 // Row kernels, and kernels of elements, that have matrices in common; the products that store what
 // they read; those that read what they store.
 struct Island {
@@ -327,8 +316,9 @@ class RowKeeper : CallFusion {
     if (again && !memory_is_far(from)) return false;
     if (t.has_local) return worth_sharing(t, from, makings);
     if (is_symbolic(makings[0])) return false;
-    return std::all_of(makings.begin(), makings.end(),
-                       [&](const Making& m) { return !picks(m, from) && fits_cache(m, again); });
+    return std::ranges::all_of(makings, [&](const Making& m) {
+      return !picks(m, from) && fits_cache(t, work_of(m), again);
+    });
   }
   bool memory_is_far(const Island& from) const {
     uint64_t bytes = 0;
@@ -352,24 +342,24 @@ class RowKeeper : CallFusion {
            std::ranges::any_of(m.last, picks_factor);
   }
 
-  bool fits_cache(const Making& m, bool again) const {
-    const MatrixKernel& last = steps_[m.last[0]];
-    const Target& t = target(m.last[0]);
-    const int64_t lanes = cost::cpu::lanes(t), columns = m.chain.columns();
-    if (columns < kLeastColumns || columns % lanes != 0) return false;
-    if (matrices(last, m.chain.rows()) < kMatricesPerCore * int64_t(t.cores)) return false;
-    int64_t width = 1;  // of what is stored
-    for (const UOp& r : last.loops) width *= contains(m.chain.rows(), r) ? 1 : r->src(0)->max;
-    const int64_t rows = int64_t(m.chain.kept()) * kRowsTogether;
-    int64_t kept = rows + 2 + width * int64_t(m.last.size());
-    if (width < kLeastLength) return false;
-    for (int64_t length : m.lengths) {
-      if (length < kLeastLength) return false;
-      kept += length;
+  KeptWork work_of(const Making& m) const {
+    const bool stores_values = is_of_values(m);
+    const MatrixKernel& last = stores_values ? values_.at(m.last[0])[0] : steps_[m.last[0]];
+    KeptWork w;
+    for (const UOp& r : last.loops) {
+      const bool is_row = contains(m.chain.rows(), r);
+      w.fixed_rows = w.fixed_rows && r->src(0)->is_const();
+      w.across += !is_row;
+      (is_row ? w.rows : w.width) *= r->src(0)->max;
     }
-    const double cache = t.l2_bytes ? double(t.l2_bytes) * kCacheShare : double(t.shared_bytes);
-    return double((again ? rows : kept) * columns * 4) <= cache &&
-           double(kept * columns * 4) <= double(t.shared_bytes);
+    w.columns = m.chain.columns();
+    w.fixed_columns = !is_symbolic(m);
+    w.matrices = stores_values ? 0 : matrices(last, m.chain.rows());
+    w.results = int64_t(m.last.size());
+    w.lengths = m.lengths;
+    w.kept = m.chain.kept(), w.kept_at_once = m.chain.kept_at_once();
+    w.is_one_sweep = [&] { return one_sweep_fills(m); };
+    return w;
   }
 
   // Cooperative matrices compute the product of what it is read as.
@@ -393,7 +383,7 @@ class RowKeeper : CallFusion {
     }
     double read = 0;
     for (const Making& m : makings) {
-      const std::optional<double> tiles = reads_by_tiles(t, m);
+      const std::optional<double> tiles = reads_by_tiles(t, work_of(m));
       if (!tiles) return false;
       read += *tiles;
     }
@@ -401,51 +391,6 @@ class RowKeeper : CallFusion {
     const bool cached = !again && !t.exceeds_caches(matrix) && (t.l2_bytes || t.l3_bytes);
     const auto matrices = int64_t(from.products.size() + from.rows.size());
     return read <= double(kMatrixPasses * matrices * (cached ? 1 : kMemoryCost));
-  }
-
-  // How many numbers of the other factors its tiles of rows read again, for each score; nothing
-  // where no tile is large enough, or too few are for the cores.
-  std::optional<double> reads_by_tiles(const Target& t, const Making& m) const {
-    constexpr int64_t kCopiesBytes = 8 << 10;
-    const bool stores_values = is_of_values(m);
-    const MatrixKernel& last = stores_values ? values_.at(m.last[0])[0] : steps_[m.last[0]];
-    const Chain& chain = m.chain;
-    const int64_t columns = chain.columns();
-    if (columns < kLeastColumns) return {};
-    int64_t width = 1, rows = 1;  // of what is stored, in all
-    size_t across = 0;            // loops
-    for (const UOp& r : last.loops) {
-      if (!r->src(0)->is_const()) return {};
-      const bool is_row = contains(chain.rows(), r);
-      across += !is_row;
-      (is_row ? rows : width) *= r->src(0)->max;
-    }
-    int64_t shared_width = stores_values ? 0 : width * int64_t(m.last.size());  // per column
-    for (int64_t length : m.lengths) {
-      if (length < kLeastLength) return {};
-      shared_width += length;
-    }
-    if (width < kLeastLength && !stores_values) return {};
-    if (rows < kRowsPerCore * int64_t(t.cores)) return {};
-    const int64_t room = std::max<int64_t>(int64_t(t.shared_bytes) - kCopiesBytes, 0);
-    const bool slabs = (stores_values || takes_slabs(m, width)) && one_sweep_fills(m);
-    if (is_symbolic(m) && (!slabs || stores_values || across != 1)) return {};
-    const int64_t elements = slabs ? std::min(columns, kSlabColumns) : columns;
-    const int64_t together =
-        std::min(room / (chain.kept_at_once() * elements * 4), slabs ? kMostRows : rows);
-    if (together < kLeastRows) return {};
-    const bool once = !stores_values && rows / matrices(last, chain.rows()) <= together;
-    return once ? 0 : double(shared_width) / double(std::bit_floor(uint64_t(together)));
-  }
-
-  // Some number of invocations takes all columns of what is stored at once, a few each.
-  static bool takes_slabs(const Making& m, int64_t width) {
-    constexpr int64_t kMostEach = 4, kMostResults = 2;
-    if (int64_t(m.last.size()) > kMostResults) return false;
-    for (int64_t n = 8; n <= kSlabColumns; n *= 2) {
-      if (width % n == 0 && width / n <= kMostEach) return true;
-    }
-    return false;
   }
 
   // Whether rows need not be whole: all that reads them is reduced in one sweep.
@@ -477,7 +422,7 @@ class RowKeeper : CallFusion {
     const int64_t rows = extent(m.chain.rows()),
                   most = std::min(kMostPart, m.chain.columns() / 2),
                   length = part_of_row(m.chain.column()->src(0), kLeastPart, most);
-    if (length == 0 || rows >= kRowsPerCore * int64_t(t.cores)) return false;
+    if (length == 0 || rows >= kSharedRowsPerCore * int64_t(t.cores)) return false;
     if (std::ranges::any_of(m.lengths, [](int64_t n) { return n < kLeastLength; })) return false;
     const MatrixKernel& last = steps_[m.last[0]];
     if (has_matrices(t, last.product) && rows > kThinProduct * matrices(last, m.chain.rows()))

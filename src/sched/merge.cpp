@@ -62,9 +62,7 @@ bool has_plain_loops(const UOp& ast, const std::vector<const Node*>& nodes) {
     if (end->src(0)->src(0)->src_count > 2) return false;
     if (!(end->src(0)->src(0)->src(1) == ast->src(0)->src(0)->src(0)->src(1))) return false;
   }
-  return std::none_of(nodes.begin(), nodes.end(), [](const Node* n) {
-    return n->op == Op::Shared || is_ordered(n) || (n->op == Op::Range && !n->src(0)->is_const());
-  });
+  return has_fixed_loops(nodes);
 }
 
 // How many elements a kernel's reductions walk per output; 0 where one is no sum over columns.
@@ -279,52 +277,34 @@ class Merger : CallFusion {
     Nest nest = n;
     Candidate reader = k;
     if (n.ranges.size() == 1) {
-      if (std::ranges::any_of(toposort(n.ends), is_reduce)) return false;
-      const std::optional<Cut> cut = cut_loop(n.ranges[0], k.ranges);
-      if (!cut) return false;
+      std::vector<UOp> ends = n.ends;
+      if (std::ranges::any_of(toposort(ends), is_reduce)) return false;
       nest = {};
-      nest.ranges = cut->loops;
-      add_ends(nest, in_loops(n.ends, *cut));
-      nest.offset = offset_of(nest.ends[0]);
+      nest.ranges = n.ranges;
+      if (!cut_loop(nest.ranges, ends, k.ranges)) return false;
+      add_ends(nest, ends);
+      nest.offset = offset_of(ends[0]);
     } else if (k.ranges.size() == 1) {
-      const std::optional<Cut> cut = cut_loop(k.ranges[0], n.ranges);
-      if (!cut) return false;
-      reader.ranges = cut->loops;
-      reader.ends = in_loops(k.ends, *cut);
+      if (!cut_loop(reader.ranges, reader.ends, n.ranges)) return false;
     }
     if (!join_nest(nest, reader)) return false;
     n = std::move(nest);
     return true;
   }
 
-  // One loop as several.
-  struct Cut {
-    UOp one, flat;  // flat: the one, of the loops
+  // One loop as several of these extents, if they walk as many elements.
+  bool cut_loop(std::vector<UOp>& ranges, std::vector<UOp>& ends, const std::vector<UOp>& like) {
+    const UOp one = ranges[0];
+    UOp at = index_const(0);
     std::vector<UOp> loops;
-  };
-  // Into loops of these extents, if they walk as many elements.
-  std::optional<Cut> cut_loop(const UOp& one, const std::vector<UOp>& like) {
-    Cut cut{.one = one, .flat = index_const(0), .loops = {}};
-    int64_t elements = 1;
     for (const UOp& r : like) {
-      const int64_t extent = r->src(0)->const_int();
-      cut.loops.push_back(range(r->src(0), next_range_++, AxisKind::Loop));
-      cut.flat = cut.flat * extent + cut.loops.back();
-      elements *= extent;
+      loops.push_back(range(r->src(0), next_range_++, AxisKind::Loop));
+      at = at * r->src(0)->const_int() + loops.back();
     }
-    cut.flat = simplify(cut.flat);
-    return elements == one->src(0)->const_int() ? std::optional(std::move(cut)) : std::nullopt;
-  }
-  static std::vector<UOp> in_loops(std::span<const UOp> ends, const Cut& cut) {
-    std::vector<UOp> stores;
-    for (const UOp& end : ends) stores.push_back(end->src(0));
-    stores = substitute(stores, {{cut.one, cut.flat}});
-    UOpMap<UOp> offsets;
-    for (const Node* n : toposort(stores))
-      if (n->op == Op::Index) offsets[n->src(1)] = simplify(n->src(1));
-    stores = substitute(stores, offsets);
-    for (UOp& store : stores) store = make_end(store, cut.loops);
-    return stores;
+    if (extent(loops) != one->src(0)->const_int()) return false;
+    ends = with_loops(ends, {{one, simplify(at)}}, one, loops);
+    ranges = std::move(loops);
+    return true;
   }
 
   void add_nest(Group& g, const Candidate& k) {

@@ -13,7 +13,7 @@
 #include "base/split_mix.h"
 #include "ir/scalar_eval.h"
 #include "ir/walk.h"
-#include "sched/keep.h"
+#include "sched/kept_cost.h"
 
 namespace tuff::sched {
 

@@ -34,9 +34,9 @@ std::vector<UOp> folded(const Node* reduce) {
 SumKernel sum_kernel(const Call& c, uint32_t number, const Target& target) {
   if (c.kind != CallKind::Kernel || !(c.runs == 1) || !target.has_local) return {};
   SumKernel k{slot_kernel(c, number)};
-  for (const Node* n : toposort(k.ends)) {
-    if (n->op == Op::Shared || is_ordered(n)) return k;
-    if (n->op == Op::Range && !n->src(0)->is_const()) return k;
+  const std::vector<const Node*> nodes = toposort(k.ends);
+  if (!has_fixed_loops(nodes)) return k;
+  for (const Node* n : nodes) {
     if (n->op == Op::Store && n->src_count > 2) return k;
     if (n->op != Op::Reduce) continue;
     const int64_t vectors = vectors_of(n);
@@ -166,18 +166,7 @@ class SumTaker : CallFusion {
       parts.push_back(part);
       at = at + part;
     }
-    std::vector<UOp> out;
-    for (const UOp& end : ends) {
-      std::vector<UOp> loops;
-      for (const UOp& r : closed_ranges(end.get())) {
-        if (r == loop)
-          loops.insert(loops.end(), parts.begin(), parts.end());
-        else
-          loops.push_back(r);
-      }
-      out.push_back(make_end(simplify(substitute(end->src(0), {{loop, at}})), loops));
-    }
-    return {std::move(out), digit};
+    return {with_loops(ends, {{loop, at}}, loop, parts), digit};
   }
   // All that iterations of a loop read is the same few elements, which stand a step apart.
   static std::optional<ReadGroup> unrolled_group(const SumKernel& p, const std::vector<UOp>& ends,
@@ -261,16 +250,7 @@ class SumTaker : CallFusion {
       place.emplace(loops[i], i == 0 ? left : floormod(left, size));
       left = floordiv(left, size);
     }
-    std::vector<UOp> out;
-    for (const UOp& end : ends) {
-      std::vector<UOp> own;
-      for (const UOp& r : closed_ranges(end.get())) {
-        if (!contains(loops, r)) own.push_back(r);
-        if (r == loops[0]) own.push_back(all);
-      }
-      out.push_back(make_end(simplify(substitute(end->src(0), place)), own));
-    }
-    return out;
+    return with_loops(ends, place, loops[0], {&all, 1});
   }
   static UOp with_values(const UOp& end, uint32_t slot, const ReadGroup& g, int64_t i,
                          const std::map<const Node*, UOp>& values) {

@@ -1,7 +1,6 @@
 #include "kernel/opt/schedules.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/arith.h"
 #include "kernel/opt/stage_local.h"
@@ -33,7 +32,7 @@ class Cooperative {
   Cooperative(Tiling& t, const Target& target)
       : t_(t), target_(target), staged_(target.has_fast_shared) {}
 
-  bool run() {
+  GpuTile run() {
     Plan best;
     for (int64_t shape = 0; shape < int64_t(target_.matrix_shapes.size()); shape++) {
       Tiling trial = t_;
@@ -51,7 +50,7 @@ class Cooperative {
       for (const int64_t line : kCopiedLines)
         each_plan({shape, {}, {}, copied_steps(steps, line), 0}, best);
     }
-    return best.shape >= 0 && tile_by(best);
+    return best.shape >= 0 ? tile_by(best) : GpuTile();
   }
 
  private:
@@ -143,7 +142,7 @@ class Cooperative {
            1e-6 / size;
   }
 
-  bool tile_by(const Plan& p) {
+  GpuTile tile_by(const Plan& p) {
     apply(t_, {OptKind::Matrix, 0, p.shape});
     const MatrixProduct& m = *t_.matrices;
     const auto split = [&](OptKind kind, int axis, int64_t amount) {
@@ -154,7 +153,10 @@ class Cooperative {
     split(OptKind::Local, m.m, p.subgroups.rows);
     split(OptKind::Local, m.n, p.subgroups.columns);
     split(OptKind::Split, m.k, p.steps);
-    return true;
+    GpuTile tile{.chosen = true, .loops_inside = p.steps > 1, .ahead = true,
+                 .row = std::min(m.m, m.n)};
+    if (staged_) tile.copied = {0, 1};
+    return tile;
   }
 
   Tiling& t_;
@@ -168,16 +170,8 @@ class Cooperative {
 
 }  // namespace
 
-bool tile_matrices(Tiling& t, const Target& target) {
-  return allows(target, OptKind::Matrix) && Cooperative(t, target).run();
-}
-
-void stage_matrices(Tiling& t, const Target& target) {
-  if (!target.has_fast_shared) return;
-  int64_t around = loops_of(t, t.factors[0]);
-  if (t.axes[size_t(t.matrices->k)].parts.size() > 2) around--;  // steps of a copy
-  for (int factor = 0; factor < 2; factor++) try_apply(t, {OptKind::Stage, factor, around});
-  load_ahead(t, std::array{0, 1});
+GpuTile tile_matrices(Tiling& t, const Target& target) {
+  return allows(target, OptKind::Matrix) ? Cooperative(t, target).run() : GpuTile();
 }
 
 }  // namespace tuff::kernel

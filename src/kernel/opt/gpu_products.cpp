@@ -1,7 +1,6 @@
 #include "kernel/opt/schedules.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <optional>
 
@@ -20,7 +19,7 @@ class GpuProduct : Chooser {
     const std::vector<int> tile = reused_axes();
     if (tile.empty()) return {};
     ProductTile best = best_tile(tile);
-    if (const GpuTile staged = staged_tile(best); staged.staged) return staged;
+    if (const GpuTile staged = staged_tile(best); staged.chosen) return staged;
     if (split_sum(tile, best)) return {.chosen = true};
     if (best.columns * best.rows == 1 && k_.outputs < cost::wanted_invocations(target_)) return {};
     if (best.columns > 1) apply(t_, {OptKind::Upcast, best.column, best.columns});
@@ -96,9 +95,8 @@ class GpuProduct : Chooser {
         if (!slab) continue;
         divide(*slab);
         share_tile(tile, true);
-        const GpuTile staged{
-            .chosen = true, .staged = true, .slab_loops = slab->loops, .ahead = ahead,
-            .row = std::min(tile.row, tile.column)};
+        const GpuTile staged{.chosen = true, .copied = {0, 1}, .loops_inside = slab->loops,
+                             .ahead = ahead, .row = std::min(tile.row, tile.column)};
         if (fits(tile, *slab, staged)) return staged;
         t_ = before;
       }
@@ -107,7 +105,7 @@ class GpuProduct : Chooser {
   }
   bool fits(const ProductTile& tile, const Slab& slab, const GpuTile& staged) const {
     Tiling t = t_;
-    stage_gpu_product(t, staged);
+    stage_tile(t, staged);
     int64_t bytes = 0, copied = 0;
     int copies = 0;
     bool ahead = false;
@@ -306,10 +304,12 @@ GpuTile tile_gpu_product(Tiling& t, const KernelShape& k, const Target& target) 
   return GpuProduct(t, k, target).run();
 }
 
-void stage_gpu_product(Tiling& t, const GpuTile& tile) {
-  const int64_t around = loops_of(t, t.factors[0]) - tile.slab_loops;
-  for (int factor = 0; factor < 2; factor++) try_apply(t, {OptKind::Stage, factor, around});
-  if (tile.ahead) load_ahead(t, std::array{0, 1});
+void stage_tile(Tiling& t, const GpuTile& tile) {
+  for (const int o : tile.copied) {
+    const int64_t around = loops_of(t, operands(t)[size_t(o)]) - tile.loops_inside;
+    try_apply(t, {OptKind::Stage, o, around});
+  }
+  if (tile.ahead && !tile.copied.empty()) load_ahead(t, tile.copied);
 }
 
 void load_ahead(Tiling& t, std::span<const int> operands) {

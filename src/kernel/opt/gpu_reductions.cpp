@@ -18,8 +18,8 @@ class GpuReduction : Chooser {
       : Chooser(t, k, target), ast_(ast) {}
 
   // Few outputs and long reductions: the invocations of a workgroup share each reduction.
-  int64_t run() {
-    if (by_lines()) return shared_width_;
+  void run() {
+    if (by_lines()) return;
     int64_t shortest = INT64_MAX, longest = 0;
     for (const UOp& r : k_.reduces) {
       const int64_t n = extent(r->src().subspan(1));
@@ -27,11 +27,10 @@ class GpuReduction : Chooser {
       longest = std::max(longest, n);
     }
     if (k_.outputs < cost::wanted_invocations(target_) && shortest >= 64 && share_reductions(shortest))
-      return shared_width_;
+      return;
     if (longest <= kShort || k_.outputs >= cost::wanted_invocations(target_))
       vectorize_outputs(outputs_together());
     unroll_main(4, false);
-    return 0;
   }
 
  private:
@@ -283,7 +282,6 @@ class GpuReduction : Chooser {
       const int64_t n = std::min(left(output), lanes);
       if (n > 1 && try_apply(t_, {OptKind::Local, output, n})) return true;
     }
-    shared_width_ = 0;
     return false;
   }
 
@@ -336,7 +334,6 @@ class GpuReduction : Chooser {
   }
   // What is stored for each element of a shared reduction is shared among the same invocations.
   void share_outputs(int64_t width) {
-    shared_width_ = width;
     for (int a = count(); a-- > 0;) {
       const bool free_axis = !axis(a).reduced && !axis(a).shared && splits(a) && left(a) >= width;
       if (!free_axis) continue;
@@ -347,13 +344,12 @@ class GpuReduction : Chooser {
   }
 
   const UOp ast_;
-  int64_t shared_width_ = 0;
 };
 
 }  // namespace
 
-int64_t tile_gpu_reduction(Tiling& t, const UOp& ast, const KernelShape& k, const Target& target) {
-  return GpuReduction(t, ast, k, target).run();
+void tile_gpu_reduction(Tiling& t, const UOp& ast, const KernelShape& k, const Target& target) {
+  GpuReduction(t, ast, k, target).run();
 }
 
 }  // namespace tuff::kernel

@@ -37,31 +37,22 @@ class Heuristics : Chooser {
   }
 
   void choose_gpu() {
-    if (tile_matrices(t_, target_)) {
-      group_in_blocks(std::min(t_.matrices->m, t_.matrices->n));
-      group_all();
-      return stage_matrices(t_, target_);
-    }
-    if (share_kept_rows(t_, ast_, k_, target_)) return;
-    const std::vector<int> transposed = tile_gpu_transpose(t_, ast_, k_, target_);
-    if (!transposed.empty()) {
-      group_all();
-      return stage_gpu_transpose(t_, transposed);
-    }
-    int64_t shared_width = 0;
-    const bool has_tile = is_product() && !take_thin_product();
-    const GpuTile tile = has_tile ? tile_gpu_product(t_, k_, target_) : GpuTile();
+    GpuTile tile = tile_matrices(t_, target_);
+    if (!tile.chosen && share_kept_rows(t_, ast_, k_, target_)) return;
+    if (!tile.chosen) tile = tile_gpu_transpose(t_, ast_, k_, target_);
+    if (!tile.chosen && is_product() && !take_thin_product())
+      tile = tile_gpu_product(t_, k_, target_);
     if (tile.chosen) {
       // The grid follows.
     } else if (k_.main_reduce) {
-      shared_width = tile_gpu_reduction(t_, ast_, k_, target_);
+      tile_gpu_reduction(t_, ast_, k_, target_);
     } else {
       vectorize_outputs(outputs_together());
     }
-    if (shared_width == 0 && local_size(t_) == 1) choose_workgroup();
+    if (local_size(t_) == 1) choose_workgroup();
     group_in_blocks(tile.row);
     group_all();
-    if (tile.staged) stage_gpu_product(t_, tile);
+    stage_tile(t_, tile);
   }
 
   // A matrix by a few vectors is limited by the one factor that is read once, as a sum is: all

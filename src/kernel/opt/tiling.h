@@ -152,8 +152,7 @@ int64_t spread_row(const Tiling& t, int nest);  // elements of a row that Spread
 std::optional<std::array<uint32_t, 3>> workgroup_shape(int64_t invocations, const Target& target);
 
 // ---- workgroup memory, or what fast memory a CPU has (workgroup_memory.cpp)
-// Kept rows and the parts of shared reductions, so far or with one more opt.
-int64_t workgroup_bytes(const Tiling& t, const std::optional<Opt>& next = {});
+int64_t workgroup_bytes(const Tiling& t);  // kept rows and the parts of shared reductions
 // Bytes of kept rows and of what is reduced of them together; 0: no rows are kept.
 int64_t kept_bytes(const Tiling& t);
 // Bytes of one row of each kind that so many invocations share, `slab` elements long (0: whole).
