@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/contains.h"
+#include "base/cost.h"
 #include "base/log.h"
 #include "base/nearest.h"
 #include "ir/one_sweep.h"
@@ -156,7 +157,7 @@ void pass_separate_loops(Lowering& l) { l.ast = separate_loops(l.ast, l.target.h
 void pass_merge_axes(Lowering& l) { l.ast = sched::canonicalize(l.ast); }
 void pass_phases(Lowering& l) { l.ast = simplify(split_phases(l.ast)); }
 void pass_reduce_order(Lowering& l) {
-  const int64_t lanes = std::max<int64_t>(l.target.vector_bytes / 4, 4);
+  const int64_t lanes = cost::cpu::lanes(l.target);
   l.ast = l.target.has_local ? reorder_reductions(l.ast) : join_gathered_axes(l.ast, lanes);
 }
 // Where rows need not be whole then.

@@ -5,8 +5,7 @@
 #include <set>
 
 #include "base/contains.h"
-#include "ir/kernel_floor.h"
-#include "sched/slot_ast.h"
+#include "ir/walk.h"
 
 namespace tuff::sched {
 
@@ -33,41 +32,6 @@ CallAccess access_of(const Call& c) {
   for (const Node* n : toposort(c.ast)) {
     if (n->op == Op::Load && n->src(0)->op == Op::Index && n->src(0)->src(0)->op == Op::Param)
       add_once(out.reads, c.args[size_t(n->src(0)->src(0)->get<ParamArg>().slot)]);
-  }
-  return out;
-}
-
-std::vector<uint32_t> memory_by_slot(const Schedule& s, std::span<const uint32_t> memory) {
-  std::vector<uint32_t> out;
-  for (uint32_t i = 0; i < s.buffers.size(); i++) {
-    const BufferSlot& b = s.buffers[i];
-    const bool known = b.origin == BufferOrigin::Input && b.index < memory.size();
-    out.push_back(known ? memory[b.index] : uint32_t(s.buffers.size()) + i);
-  }
-  for (const Call& c : s.calls)
-    if (c.kind == CallKind::Again) out[c.args[0]] = out[c.args[1]];
-  return out;
-}
-
-void fuse_calls(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of,
-                FuseCalls fuse) {
-  constexpr size_t kWindow = 2048;
-  std::vector<Call> out;
-  for (size_t begin = 0, n = s.calls.size(); begin < n; begin += kWindow) {
-    const size_t end = std::min(begin + kWindow, n);
-    const std::vector<uint32_t> by_slot = memory_by_slot(s, memory);
-    std::vector<Call> calls =
-        fuse(s, by_slot, target_of, std::span(s.calls).subspan(begin, end - begin));
-    std::move(calls.begin(), calls.end(), std::back_inserter(out));
-  }
-  s.calls = std::move(out);
-  drop_unused_slots(s);
-}
-
-std::map<uint32_t, uint32_t> writers_of(std::span<const Call> calls) {
-  std::map<uint32_t, uint32_t> out;
-  for (uint32_t c = 0; c < calls.size(); c++) {
-    for (uint32_t k = 0; k < calls[c].output_count; k++) out[calls[c].args[k]] = c;
   }
   return out;
 }

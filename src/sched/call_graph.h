@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <span>
 #include <vector>
 
@@ -29,22 +28,6 @@ struct CallAccess {
   std::vector<uint32_t> reads, writes;
 };
 CallAccess access_of(const Call& c);
-
-// By slot, the last of the calls that writes it.
-std::map<uint32_t, uint32_t> writers_of(std::span<const Call> calls);
-
-// By slot, a number that slots in the same allocation share. `memory`: for each Input slot in
-// order.
-std::vector<uint32_t> memory_by_slot(const Schedule& s, std::span<const uint32_t> memory);
-
-// Fuses some calls of a schedule: gives those that take their place, in a new order. memory: by
-// slot; slots may be added.
-using FuseCalls = std::vector<Call> (*)(Schedule& s, std::span<const uint32_t> memory,
-                                        const TargetOf& target_of, std::span<const Call> calls);
-// Has a schedule's calls fused in windows, which bound what is kept of each: the calls it waits for.
-// Slots that no call uses any more vanish. memory: as memory_by_slot() takes it.
-void fuse_calls(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of,
-                FuseCalls fuse);
 
 class CallGraph {
  public:

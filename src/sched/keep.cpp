@@ -1,7 +1,6 @@
 #include "sched/keep.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <optional>
 
@@ -9,8 +8,9 @@
 #include "ir/kernel_floor.h"
 #include "ir/one_sweep.h"
 #include "ir/symbolic.h"
-#include "sched/call_graph.h"
+#include "sched/call_fusion.h"
 #include "sched/kept_chain.h"
+#include "sched/kept_cost.h"
 #include "sched/kept_parts.h"
 #include "sched/loops.h"
 #include "sched/parts.h"
@@ -22,18 +22,8 @@ using namespace ir;
 
 namespace {
 
-constexpr int64_t kLeastLength = 8;    // of a product's sum, and of what it is spread over
-constexpr int64_t kLeastColumns = 16;  // of a kept row
-// Where workgroups share rows.
-constexpr int64_t kLeastRows = 4, kRowsPerCore = 16;
-// Where rows are read part by part: how much of each is kept at once, and how many rows are.
-constexpr int64_t kSlabColumns = 64, kMostRows = 64;
 // Of a row whose parts are computed beside each other: elements of a part.
 constexpr int64_t kLeastPart = 16, kMostPart = 128;
-// How often an element of each matrix passes memory between kernels, with what launches cost; and
-// how much more expensive memory is than a cache.
-constexpr int64_t kMatrixPasses = 3, kMemoryCost = 2;
-
 // Row kernels, and kernels of elements, that have matrices in common; the products that store what
 // they read; those that read what they store.
 struct Island {
@@ -49,22 +39,14 @@ struct Making {
   std::vector<int64_t> lengths;  // of the products taken in
 };
 
-class RowKeeper {
+class RowKeeper : CallFusion {
  public:
-  // memory: by slot.
-  RowKeeper(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of)
-      : s_(s), memory_(memory.begin(), memory.end()), target_of_(target_of) {}
+  using CallFusion::CallFusion;
 
   // The calls in a new order, some of them one.
-  std::vector<Call> run(std::span<const Call> calls) {
-    for (const Call& c : calls) {
-      head_.push_back(uint32_t(calls_.size()));
-      calls_.push_back(&c);
-      steps_.push_back(matrix_kernel_of(c));
-    }
-    writer_ = writers_of(calls);
+  std::vector<Call> run() {
+    for (const Call& c : calls_) steps_.push_back(matrix_kernel_of(c));
     made_.resize(calls_.size());
-    graph_ = CallGraph(calls, memory_);
     find_readers();
     for (uint32_t c = 0; c < calls_.size(); c++) {
       if (!steps_[c].rows || head_[c] != c || contains(tried_, c)) continue;
@@ -72,7 +54,7 @@ class RowKeeper {
     }
     std::vector<Call> out;
     for (uint32_t c : graph_.order(head_)) {
-      if (made_[c].empty()) out.push_back(*calls_[c]);
+      if (made_[c].empty()) out.push_back(calls_[c]);
       for (const Call& made : made_[c]) out.push_back(made);
     }
     return out;
@@ -81,18 +63,18 @@ class RowKeeper {
  private:
   void find_readers() {
     for (uint32_t c = 0; c < calls_.size(); c++) {
-      for (uint32_t a : access_of(*calls_[c]).reads) readers_[a].push_back(c);
+      for (uint32_t a : access_of(calls_[c]).reads) readers_[a].push_back(c);
     }
   }
   bool usable(uint32_t c, const std::string& device) const {
-    return steps_[c].possible && head_[c] == c && made_[c].empty() && calls_[c]->device == device;
+    return steps_[c].possible && head_[c] == c && made_[c].empty() && calls_[c].device == device;
   }
 
   // ---- what belongs together ----
   // All that reads and stores the matrices around a row kernel; nothing where something else does.
   std::optional<Island> island(uint32_t first) {
     Island out;
-    const std::string& device = calls_[first]->device;
+    const std::string& device = calls_[first].device;
     std::vector<uint32_t> work{first};
     while (!work.empty()) {
       const uint32_t r = work.back();
@@ -102,12 +84,10 @@ class RowKeeper {
       if (!usable(r, device) || !stands_between || !read_by_products(r, out)) return {};
       out.rows.push_back(r);
       for (uint32_t slot : steps_[r].reads) {
-        const auto w = writer_.find(slot);
-        if (w == writer_.end() || w->second >= r) continue;
-        const uint32_t p = w->second;
-        if (!steps_[p].product || steps_[p].writes != slot || !usable(p, device)) continue;
+        const std::optional<uint32_t> p = producer_of(slot, r);
+        if (!p || !steps_[*p].product || steps_[*p].writes != slot || !usable(*p, device)) continue;
         if (!is_own(slot)) return {};
-        add_once(out.products, p);
+        add_once(out.products, *p);
         for (uint32_t reader : readers_[slot]) work.push_back(reader);
       }
     }
@@ -128,7 +108,7 @@ class RowKeeper {
     if (!is_own(slot)) return false;
     for (uint32_t c : readers_[slot]) {
       const MatrixKernel& s = steps_[c];
-      if (!usable(c, calls_[r]->device) || !s.product || !is_factor(s.product, slot)) return false;
+      if (!usable(c, calls_[r].device) || !s.product || !is_factor(s.product, slot)) return false;
       add_once(out.last, c);
     }
     return true;
@@ -143,7 +123,7 @@ class RowKeeper {
     }
     std::vector<uint32_t> waiting;
     if (try_makings(from, waiting)) return true;
-    const bool shares = target_of_(calls_[from.last[0]]->device).has_local;
+    const bool shares = target(from.last[0]).has_local;
     if (waiting.empty() || !shares || steps_[from.products[0]].loops.size() < 2) return false;
     const auto separate = [&](uint32_t r) {
       return separate_values(r, steps_[from.products[0]]);
@@ -161,7 +141,7 @@ class RowKeeper {
         makings.push_back(std::move(*m));
       }
     }
-    unite(makings, from, apart);
+    unite_alike(makings, from, apart);
     if (!values_stored(from, makings)) return false;
     for (Making& m : makings) {
       if (!products_kept(m, from)) return false;
@@ -219,7 +199,7 @@ class RowKeeper {
     BufferSlot slot;
     slot.dtype = t;
     slot.count = count;
-    slot.device = calls_[call]->device;
+    slot.device = calls_[call].device;
     s_.buffers.push_back(slot);
     memory_.push_back(*std::max_element(memory_.begin(), memory_.end()) + 1);
     return param(int32_t(s_.buffers.size() - 1), t, count);
@@ -267,8 +247,8 @@ class RowKeeper {
   }
 
   // Last products that reduce no rows themselves may have rows, and what fills them, in common.
-  void unite(std::vector<Making>& makings, const Island& from,
-             const std::vector<uint32_t>& apart) const {
+  void unite_alike(std::vector<Making>& makings, const Island& from,
+                   const std::vector<uint32_t>& apart) const {
     for (size_t i = 0; i < makings.size(); i++) {
       for (size_t j = i + 1; j < makings.size();) {
         std::optional<Making> both = united(makings[i], makings[j], from, apart);
@@ -312,19 +292,12 @@ class RowKeeper {
         if (keeper->chain.reads(slot)) return false;
         const bool read = std::any_of(makings.begin(), makings.end(),
                                       [&](const Making& m) { return m.chain.reads(slot); });
-        if (read || wanted_outside(slot, from)) slots.push_back(slot);
+        if (read || is_needed(slot, {from.rows, from.last})) slots.push_back(slot);
       }
       if (is_of_values(*keeper)) continue;  // which stores all of them
       keeper->chain.store_values(steps_[r], slots);
     }
     return true;
-  }
-  bool wanted_outside(uint32_t slot, const Island& from) const {
-    std::vector<const Call*> own;
-    for (const auto* list : {&from.rows, &from.last}) {
-      for (uint32_t c : *list) own.push_back(calls_[c]);
-    }
-    return is_needed(s_, own, slot);
   }
 
   bool products_kept(Making& m, const Island& from) const {
@@ -339,19 +312,20 @@ class RowKeeper {
   // ---- the cost rule ----
   bool worth_it(const Island& from, const std::vector<Making>& makings) const {
     const bool again = makings.size() > 1;  // several kernels compute the same
-    const Target& t = target_of_(calls_[from.last[0]]->device);
+    const Target& t = target(from.last[0]);
     if (again && !memory_is_far(from)) return false;
     if (t.has_local) return worth_sharing(t, from, makings);
     if (is_symbolic(makings[0])) return false;
-    return std::all_of(makings.begin(), makings.end(),
-                       [&](const Making& m) { return !picks(m, from) && fits_cache(m, again); });
+    return std::ranges::all_of(makings, [&](const Making& m) {
+      return !picks(m, from) && fits_cache(t, work_of(m), again);
+    });
   }
   bool memory_is_far(const Island& from) const {
     uint64_t bytes = 0;
     for (const auto* list : {&from.products, &from.rows}) {
       for (uint32_t c : *list) bytes += s_.buffers[steps_[c].writes].size_bytes();
     }
-    return target_of_(calls_[from.last[0]]->device).exceeds_caches(int64_t(bytes / kFarCaches));
+    return target(from.last[0]).exceeds_caches(int64_t(bytes / kFarCaches));
   }
 
   // A factor that is loaded by an index from memory, as keys are through a table of pages: each
@@ -368,24 +342,24 @@ class RowKeeper {
            std::ranges::any_of(m.last, picks_factor);
   }
 
-  bool fits_cache(const Making& m, bool again) const {
-    const MatrixKernel& last = steps_[m.last[0]];
-    const Target& t = target_of_(calls_[m.last[0]]->device);
-    const int64_t lanes = std::max<int64_t>(t.vector_bytes / 4, 4), columns = m.chain.columns();
-    if (columns < kLeastColumns || columns % lanes != 0) return false;
-    if (matrices(last, m.chain.rows()) < kMatricesPerCore * int64_t(t.cores)) return false;
-    int64_t width = 1;  // of what is stored
-    for (const UOp& r : last.loops) width *= contains(m.chain.rows(), r) ? 1 : r->src(0)->max;
-    const int64_t rows = int64_t(m.chain.kept()) * kRowsTogether;
-    int64_t kept = rows + 2 + width * int64_t(m.last.size());
-    if (width < kLeastLength) return false;
-    for (int64_t length : m.lengths) {
-      if (length < kLeastLength) return false;
-      kept += length;
+  KeptWork work_of(const Making& m) const {
+    const bool stores_values = is_of_values(m);
+    const MatrixKernel& last = stores_values ? values_.at(m.last[0])[0] : steps_[m.last[0]];
+    KeptWork w;
+    for (const UOp& r : last.loops) {
+      const bool is_row = contains(m.chain.rows(), r);
+      w.fixed_rows = w.fixed_rows && r->src(0)->is_const();
+      w.across += !is_row;
+      (is_row ? w.rows : w.width) *= r->src(0)->max;
     }
-    const double cache = t.l2_bytes ? double(t.l2_bytes) * kCacheShare : double(t.shared_bytes);
-    return double((again ? rows : kept) * columns * 4) <= cache &&
-           double(kept * columns * 4) <= double(t.shared_bytes);
+    w.columns = m.chain.columns();
+    w.fixed_columns = !is_symbolic(m);
+    w.matrices = stores_values ? 0 : matrices(last, m.chain.rows());
+    w.results = int64_t(m.last.size());
+    w.lengths = m.lengths;
+    w.kept = m.chain.kept(), w.kept_at_once = m.chain.kept_at_once();
+    w.is_one_sweep = [&] { return one_sweep_fills(m); };
+    return w;
   }
 
   // Cooperative matrices compute the product of what it is read as.
@@ -409,7 +383,7 @@ class RowKeeper {
     }
     double read = 0;
     for (const Making& m : makings) {
-      const std::optional<double> tiles = reads_by_tiles(t, m);
+      const std::optional<double> tiles = reads_by_tiles(t, work_of(m));
       if (!tiles) return false;
       read += *tiles;
     }
@@ -417,51 +391,6 @@ class RowKeeper {
     const bool cached = !again && !t.exceeds_caches(matrix) && (t.l2_bytes || t.l3_bytes);
     const auto matrices = int64_t(from.products.size() + from.rows.size());
     return read <= double(kMatrixPasses * matrices * (cached ? 1 : kMemoryCost));
-  }
-
-  // How many numbers of the other factors its tiles of rows read again, for each score; nothing
-  // where no tile is large enough, or too few are for the cores.
-  std::optional<double> reads_by_tiles(const Target& t, const Making& m) const {
-    constexpr int64_t kCopiesBytes = 8 << 10;
-    const bool stores_values = is_of_values(m);
-    const MatrixKernel& last = stores_values ? values_.at(m.last[0])[0] : steps_[m.last[0]];
-    const Chain& chain = m.chain;
-    const int64_t columns = chain.columns();
-    if (columns < kLeastColumns) return {};
-    int64_t width = 1, rows = 1;  // of what is stored, in all
-    size_t across = 0;            // loops
-    for (const UOp& r : last.loops) {
-      if (!r->src(0)->is_const()) return {};
-      const bool is_row = contains(chain.rows(), r);
-      across += !is_row;
-      (is_row ? rows : width) *= r->src(0)->max;
-    }
-    int64_t shared_width = stores_values ? 0 : width * int64_t(m.last.size());  // per column
-    for (int64_t length : m.lengths) {
-      if (length < kLeastLength) return {};
-      shared_width += length;
-    }
-    if (width < kLeastLength && !stores_values) return {};
-    if (rows < kRowsPerCore * int64_t(t.cores)) return {};
-    const int64_t room = std::max<int64_t>(int64_t(t.shared_bytes) - kCopiesBytes, 0);
-    const bool slabs = (stores_values || takes_slabs(m, width)) && one_sweep_fills(m);
-    if (is_symbolic(m) && (!slabs || stores_values || across != 1)) return {};
-    const int64_t elements = slabs ? std::min(columns, kSlabColumns) : columns;
-    const int64_t together =
-        std::min(room / (chain.kept_at_once() * elements * 4), slabs ? kMostRows : rows);
-    if (together < kLeastRows) return {};
-    const bool once = !stores_values && rows / matrices(last, chain.rows()) <= together;
-    return once ? 0 : double(shared_width) / double(std::bit_floor(uint64_t(together)));
-  }
-
-  // Some number of invocations takes all columns of what is stored at once, a few each.
-  static bool takes_slabs(const Making& m, int64_t width) {
-    constexpr int64_t kMostEach = 4, kMostResults = 2;
-    if (int64_t(m.last.size()) > kMostResults) return false;
-    for (int64_t n = 8; n <= kSlabColumns; n *= 2) {
-      if (width % n == 0 && width / n <= kMostEach) return true;
-    }
-    return false;
   }
 
   // Whether rows need not be whole: all that reads them is reduced in one sweep.
@@ -486,14 +415,14 @@ class RowKeeper {
   // Where workgroups share rows, and there are too few of them for the cores, parts of each are
   // computed beside each other. Their length need not be known before.
   bool take_parts(const Island& from, const std::vector<Making>& makings) {
-    const Target& t = target_of_(calls_[from.last[0]]->device);
+    const Target& t = target(from.last[0]);
     const Making& m = makings[0];
     if (!t.has_local || makings.size() > 1 || m.last.size() > 1 || m.whole != from.rows)
       return false;
     const int64_t rows = extent(m.chain.rows()),
                   most = std::min(kMostPart, m.chain.columns() / 2),
                   length = part_of_row(m.chain.column()->src(0), kLeastPart, most);
-    if (length == 0 || rows >= kRowsPerCore * int64_t(t.cores)) return false;
+    if (length == 0 || rows >= kSharedRowsPerCore * int64_t(t.cores)) return false;
     if (std::ranges::any_of(m.lengths, [](int64_t n) { return n < kLeastLength; })) return false;
     const MatrixKernel& last = steps_[m.last[0]];
     if (has_matrices(t, last.product) && rows > kThinProduct * matrices(last, m.chain.rows()))
@@ -514,25 +443,31 @@ class RowKeeper {
   // `kernels`: the Ends of each, one behind the other, for each of the makings.
   bool commit(const Island& from, const std::vector<Making>& makings,
               const std::vector<std::vector<std::vector<UOp>>>& kernels) {
-    CallGraph graph = graph_;
-    std::vector<uint32_t> head = head_;
+    const CallGraph graph = graph_;
+    const std::vector<uint32_t> head = head_;
     std::vector<std::vector<Call>> made(makings.size());
     for (size_t i = 0; i < makings.size(); i++) {
-      std::vector<uint32_t> members = members_of(i, from, makings);
-      const uint32_t c = makings[i].last.back();
-      for (const std::vector<UOp>& ends : kernels[i]) {
-        const Call& call = made[i].emplace_back(call_of(calls_[c]->device, ends));
-        if (call.args.size() > target_of_(call.device).max_buffers || !keeps_apart(call) ||
-            !reads_in_time(call, members, from))
-          return false;
+      const std::vector<uint32_t> members = members_of(i, from, makings);
+      if (!made_one(members, makings[i], kernels[i], from, made[i])) {
+        graph_ = graph, head_ = head;
+        return false;
       }
-      if (graph.separated(std::span(members).first(members.size() - 1), c)) return false;
-      for (uint32_t m : members) head[m] = c;
-      if (members.size() > 1) graph.contract(members);
     }
     for (size_t i = 0; i < makings.size(); i++) made_[makings[i].last.back()] = std::move(made[i]);
-    graph_ = std::move(graph);
-    head_ = std::move(head);
+    return true;
+  }
+  bool made_one(const std::vector<uint32_t>& members, const Making& m,
+                const std::vector<std::vector<UOp>>& kernels, const Island& from,
+                std::vector<Call>& made) {
+    const uint32_t c = m.last.back();
+    for (const std::vector<UOp>& ends : kernels) {
+      const Call& call = made.emplace_back(call_of(calls_[c].device, ends));
+      if (call.args.size() > target(c).max_buffers || !keeps_apart(call) ||
+          !reads_in_time(call, members, from))
+        return false;
+    }
+    if (graph_.separated(std::span(members).first(members.size() - 1), c)) return false;
+    unite(members);
     return true;
   }
 
@@ -578,33 +513,26 @@ class RowKeeper {
                                      [&](uint32_t m) { return contains(steps_[m].reads, slot); });
       for (uint32_t c = first; !known && c < calls_.size(); c++) {
         if (contains(from.rows, c)) continue;
-        for (uint32_t w = 0; w < calls_[c]->output_count; w++) {
-          if (memory_[calls_[c]->args[w]] == memory_[slot]) return false;
+        for (uint32_t w = 0; w < calls_[c].output_count; w++) {
+          if (memory_[calls_[c].args[w]] == memory_[slot]) return false;
         }
       }
     }
     return true;
   }
 
-  Schedule& s_;
-  std::vector<uint32_t> memory_;
-  const TargetOf& target_of_;
-  std::vector<const Call*> calls_;
   std::vector<MatrixKernel> steps_;                    // by call
   std::map<uint32_t, std::vector<MatrixKernel>> values_;  // by row kernel: one for each value
   std::vector<std::vector<Call>> made_;                // by call: what it became
-  std::vector<uint32_t> head_;                         // by call: whose kernel it is in
-  std::map<uint32_t, uint32_t> writer_;                // by slot
   std::map<uint32_t, std::vector<uint32_t>> readers_;  // by slot, calls
   std::vector<uint32_t> tried_;                        // row kernels
-  CallGraph graph_;
 };
 
 }  // namespace
 
 std::vector<Call> keep_rows(Schedule& s, std::span<const uint32_t> memory,
                             const TargetOf& target_of, std::span<const Call> calls) {
-  return RowKeeper(s, memory, target_of).run(calls);
+  return RowKeeper(s, memory, target_of, calls).run();
 }
 
 }  // namespace tuff::sched

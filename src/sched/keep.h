@@ -12,11 +12,6 @@
 
 namespace tuff::sched {
 
-inline constexpr int64_t kRowsTogether = 16;  // of one register tile, at most
-inline constexpr int64_t kMatricesPerCore = 2;
-inline constexpr double kCacheShare = 0.75;
-inline constexpr uint64_t kFarCaches = 4;
-
 // As FuseCalls.
 std::vector<Call> keep_rows(Schedule& s, std::span<const uint32_t> memory,
                             const TargetOf& target_of, std::span<const Call> calls);

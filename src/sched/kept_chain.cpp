@@ -65,21 +65,12 @@ MatrixKernel with_loop_split(const MatrixKernel& p, const UOp& loop, int64_t n) 
   const int32_t id = free_range_id(ends);
   const UOp outer = range(index_const(loop->src(0)->const_int() / n), id, AxisKind::Loop),
             inner = range(index_const(n), id + 1, AxisKind::Loop);
-  std::vector<UOp> stores;
-  for (const UOp& end : ends) stores.push_back(end->src(0));
-  const UOp moved = simplify(substitute(sink(stores), {{loop, outer * n + inner}}));
+  const std::vector<UOp> moved =
+      with_loops(ends, {{loop, outer * n + inner}}, loop, std::vector<UOp>{outer, inner});
   MatrixKernel out = p;
-  out.values.clear();
-  for (size_t i = 0; i < ends.size(); i++) {
-    std::vector<UOp> loops;
-    for (const UOp& r : loops_of(ends[i])) {
-      loops.push_back(r == loop ? outer : r);
-      if (r == loop) loops.push_back(inner);
-    }
-    const UOp end = make_end(moved->src(i), loops);
-    (i == 0 ? out.end : out.values.emplace_back()) = end;
-    if (i == 0) out.loops = loops;
-  }
+  out.end = moved[0];
+  out.values.assign(moved.begin() + 1, moved.end());
+  out.loops = loops_of(out.end);
   return out;
 }
 

@@ -114,7 +114,7 @@ class PartMaker {
       step /= size;
       at.emplace(r, floormod(floordiv(all, step), size));
     }
-    return make_end(simplify(substitute(end->src(0), at)), std::span(&all, 1));
+    return with_loops({&end, 1}, at, loops[0], {&all, 1})[0];
   }
 
   // Of what is stored, outermost first.

@@ -12,7 +12,6 @@
 #include "sched/order.h"
 #include "sched/prepare.h"
 #include "sched/rangeify.h"
-#include "sched/root_graph.h"
 #include "sched/scatter_parts.h"
 
 namespace tuff::sched {
@@ -41,15 +40,15 @@ struct PartVersion {
 class Linearizer {
  public:
   Linearizer(const FusePlan& plan, const std::vector<Storage*>& inputs, const TargetOf& target_of)
-      : plan_(plan), inputs_(inputs), target_of_(target_of), graph_(plan) {}
+      : plan_(plan), inputs_(inputs), target_of_(target_of) {}
 
   Schedule run() {
     assign_slots();
-    share_kernels();
     join_outputs();
     find_scatters();
-    for (uint32_t r : graph_.roots) {
-      if (graph_.host[r] == r && element_count(node(r).shape) > 0 && !continued_[r]) add_root(r);
+    for (uint32_t r : roots_) {
+      const bool launched = node(r).op == Op::CustomKernel && !outputs_.contains(r);
+      if (!launched && element_count(node(r).shape) > 0 && !continued_[r]) add_root(r);
     }
     order_reads_before_writes();
     finish();
@@ -87,6 +86,7 @@ class Linearizer {
       const Node& n = node(i);
       if (n.op == Op::Buffer) slot_of_[i] = int32_t(number.at(n.get<Ref<Storage>>().get()));
       if (plan_.is_root(i)) {
+        roots_.push_back(i);
         const int32_t s = plan_.sink_number[i];
         const bool is_output = s != kNone && n.op != Op::Assign;
         slot_of_[i] =
@@ -118,41 +118,17 @@ class Linearizer {
     return it == versions_.end() ? nullptr : &*it;
   }
 
-  // Row reductions over the same rows become one kernel: the later one computes the earlier inside.
-  void share_kernels() {
-    for (uint32_t r : graph_.roots) {
-      if (element_count(node(r).shape) == 0) continue;
-      const std::vector<uint32_t> reads = graph_.reads[r];
-      for (uint32_t p : reads) {
-        if (graph_.may_absorb(r, p)) graph_.absorb(r, p);
-      }
-      if (!graph_.members[r].empty() && !rows_agree(r)) graph_.release(r);
-    }
-  }
-
   // Outputs of one launch of a user's kernel are written by one call.
   void join_outputs() {
     UOpMap<uint32_t> first;
-    for (uint32_t r : graph_.roots) {
+    for (uint32_t r : roots_) {
       if (node(r).op != Op::CustomKernel) continue;
-      graph_.host[r] = first.try_emplace(launch_of_output(node(r)), r).first->second;
-      outputs_[graph_.host[r]].push_back(r);
+      outputs_[first.try_emplace(launch_of_output(node(r)), r).first->second].push_back(r);
     }
-  }
-
-  bool rows_agree(uint32_t r) {
-    const Kernel k = rangeify(plan_, spec_of(r, true));
-    return k.misplaced.empty() && k.args.size() <= target_of_(plan_.device_of(r)).max_buffers;
   }
 
   KernelSpec spec_of(uint32_t r, bool in_place) const {
-    KernelSpec spec{.root = r, .inner = graph_.members[r], .outputs = {r}, .slot_of = &slot_of_};
-    for (uint32_t m : spec.inner) {
-      const auto& users = graph_.users[m];
-      const bool read_elsewhere =
-          std::any_of(users.begin(), users.end(), [&](uint32_t u) { return graph_.host[u] != r; });
-      if (read_elsewhere || plan_.sink_number[m] != kNone) spec.outputs.push_back(m);
-    }
+    KernelSpec spec{.root = r, .slot_of = &slot_of_};
     if (auto it = storage_slot_.find(r); it != storage_slot_.end() && in_place)
       spec.in_place_slot = it->second;
     if (const PartVersion* v = version_of(r); v && in_place) spec.in_place_slot = v->before;
@@ -264,7 +240,7 @@ class Linearizer {
     std::vector<uint32_t> uses(plan_.nodes.size(), 0);
     for (uint32_t s : plan_.src) uses[s]++;
     continued_.assign(plan_.nodes.size(), 0);
-    for (uint32_t r : graph_.roots) {
+    for (uint32_t r : roots_) {
       if (node(r).op != Op::Scatter || node(r).get<ScatterArg>().named == Named::All) continue;
       const Node* target = strip_reshapes(node(r).src(0).get());
       const uint32_t p = plan_.position.at(target);
@@ -316,7 +292,6 @@ class Linearizer {
     KernelSpec spec = spec_of(r, in_place);
     for (uint32_t s : chain) {
       spec.root = s;
-      spec.outputs = {s};
       spec.part_step = PartStep::All;
       if (s == chain[0] && node(s).get<ScatterArg>().named != Named::All) add(spec);
       spec.part_step = PartStep::ByIndex;
@@ -339,8 +314,6 @@ class Linearizer {
     d.in_place = k.in_place;
     d.call.kind = CallKind::Kernel;
     d.call.ast = k.ast;
-    const auto is_stored = [&](uint32_t m) { return contains(k.args, uint32_t(slot_of_[m])); };
-    d.call.output_count = 1 + uint32_t(std::ranges::count_if(graph_.members[r], is_stored));
     d.call.args = std::move(k.args);
     if (k.is_copy) simplify_copy(r, k.copy_offset, d);
   }
@@ -612,7 +585,7 @@ class Linearizer {
   const FusePlan& plan_;
   const std::vector<Storage*>& inputs_;
   const TargetOf& target_of_;
-  RootGraph graph_;
+  std::vector<uint32_t> roots_;  // positions
   Schedule out_;
   std::vector<int32_t> slot_of_;
   std::map<uint32_t, int32_t>

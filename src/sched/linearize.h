@@ -1,6 +1,5 @@
 // Kernels, copies and views of a fusion plan with their dependencies, then in order: LINEAR without
-// its memory plan. Decides which row reductions share a kernel and where an Assign may write in
-// place. Called by schedule() on a cache miss.
+// its memory plan. Decides where an Assign may write in place. Called by schedule() on a cache miss.
 #pragma once
 
 #include <cstdint>

@@ -51,6 +51,28 @@ bool is_ordered(const Node* n) {
   return n->op == Op::Range && n->get<RangeArg>().kind == AxisKind::Ordered;
 }
 
+bool has_fixed_loops(std::span<const Node* const> kernel) {
+  return std::ranges::none_of(kernel, [](const Node* n) {
+    return n->op == Op::Shared || is_ordered(n) || (n->op == Op::Range && !n->src(0)->is_const());
+  });
+}
+
+std::vector<UOp> with_loops(std::span<const UOp> ends, const UOpMap<UOp>& at, const UOp& first,
+                            std::span<const UOp> loops) {
+  std::vector<UOp> stores, out;
+  for (const UOp& end : ends) stores.push_back(end->src(0));
+  const UOp moved = simplify(substitute(sink(stores), at));
+  for (size_t i = 0; i < ends.size(); i++) {
+    std::vector<UOp> own;
+    for (const UOp& r : closed_ranges(ends[i].get())) {
+      if (!at.contains(r)) own.push_back(r);
+      if (r == first) own.insert(own.end(), loops.begin(), loops.end());
+    }
+    out.push_back(make_end(moved->src(i), own));
+  }
+  return out;
+}
+
 std::vector<UOp> ranges_below(const UOp& u, AxisKind kind) {
   std::vector<UOp> out;
   for (const Node* n : toposort(u)) {

@@ -14,6 +14,11 @@ namespace tuff::sched {
 bool survives_in_register(DType t);
 // Whether a node is a loop whose iterations have an order: its kernel takes part in no fusion.
 bool is_ordered(const ir::Node* n);
+// Whether all of a kernel's loops are of sizes known here and without an order, and no row is kept.
+bool has_fixed_loops(std::span<const ir::Node* const> kernel);
+// Ends in which some loops are expressions of others, which stand where `first` of these stood.
+std::vector<ir::UOp> with_loops(std::span<const ir::UOp> ends, const ir::UOpMap<ir::UOp>& at,
+                                const ir::UOp& first, std::span<const ir::UOp> loops);
 // By number.
 std::vector<ir::UOp> ranges_below(const ir::UOp& u, ir::AxisKind kind);
 int64_t extent(std::span<const ir::UOp> ranges);

@@ -9,7 +9,7 @@
 #include "base/contains.h"
 #include "ir/kernel_floor.h"
 #include "ir/symbolic.h"
-#include "sched/call_graph.h"
+#include "sched/call_fusion.h"
 #include "sched/loops.h"
 #include "sched/slot_ast.h"
 
@@ -24,16 +24,12 @@ constexpr int64_t kMaxColumn = 4096;  // elements that one invocation adds up
 constexpr size_t kMaxStreams = 24;    // buffers that one loop walks
 
 // A kernel as merging sees it, or why it stays alone.
-struct Candidate {
-  bool possible = false;
+struct Candidate : SlotKernel {
   bool sums = false;        // over columns
   bool apart = false;       // reduces otherwise: only its readers join it
   std::vector<UOp> ranges;  // of all its Ends
   size_t loops = 0;         // as kMaxLoops counts them
-  UOp sink;                 // Params carry slots of the schedule instead of argument numbers
-  std::vector<uint32_t> reads, writes;  // slots; what is updated in place is both
-  int64_t elements = 1;                 // walked
-  size_t nodes = 0;
+  int64_t elements = 1;     // walked
 };
 
 struct Stored {
@@ -50,13 +46,10 @@ struct Nest {
   size_t nodes = 0;
 };
 
-struct Group {
-  std::string device;
-  std::vector<uint32_t> calls;
+struct Group : CallGroup {
   std::vector<Nest> nests;
-  std::set<uint32_t> slots;
   int64_t elements = 0;
-  size_t nodes = 0, loops = 0;
+  size_t loops = 0;
   bool apart = false;
 };
 
@@ -69,9 +62,7 @@ bool has_plain_loops(const UOp& ast, const std::vector<const Node*>& nodes) {
     if (end->src(0)->src(0)->src_count > 2) return false;
     if (!(end->src(0)->src(0)->src(1) == ast->src(0)->src(0)->src(0)->src(1))) return false;
   }
-  return std::none_of(nodes.begin(), nodes.end(), [](const Node* n) {
-    return n->op == Op::Shared || is_ordered(n) || (n->op == Op::Range && !n->src(0)->is_const());
-  });
+  return has_fixed_loops(nodes);
 }
 
 // How many elements a kernel's reductions walk per output; 0 where one is no sum over columns.
@@ -91,79 +82,60 @@ int64_t summed_per_output(const UOp& column, const std::vector<const Node*>& nod
   return walked;
 }
 
-Candidate candidate(const Call& c) {
-  Candidate out;
-  if (c.kind != CallKind::Kernel) return out;
+Candidate candidate(const Call& c, uint32_t number) {
+  if (c.kind != CallKind::Kernel) return {};
   const std::vector<const Node*> nodes = toposort(c.ast);
-  if (!has_plain_loops(c.ast, nodes)) return out;
+  if (!has_plain_loops(c.ast, nodes)) return {};
+  Candidate out{slot_kernel(c, number)};
   out.possible = true;
-  out.sink = slot_ast(c);
-  const auto loops = out.sink->src(0)->src().subspan(1);
+  const auto loops = out.ends[0]->src().subspan(1);
   out.ranges.assign(loops.begin(), loops.end());
   for (const UOp& r : out.ranges) out.elements *= r->src(0)->const_int();
   out.sums =
       std::any_of(nodes.begin(), nodes.end(), [](const Node* n) { return n->op == Op::Reduce; });
   if (out.sums) {
     const int64_t walked =
-        out.ranges.size() == 1 ? summed_per_output(out.ranges[0], toposort(out.sink)) : 0;
+        out.ranges.size() == 1 ? summed_per_output(out.ranges[0], toposort(out.ends)) : 0;
     out.apart = walked == 0 || walked > kMaxColumn || out.elements * walked > kMaxSummedElements;
     out.elements *= std::max<int64_t>(walked, 1);
   }
-  for (const Node* n : toposort(out.sink)) {
-    out.nodes++;
+  for (const Node* n : toposort(out.ends))
     if (n->op == Op::Range) out.loops += contains(out.ranges, UOp(n)) ? 1 : 3;
-    if (n->op == Op::Load) add_once(out.reads, slot_of(n->src(0)));
-    if (n->op == Op::Store) add_once(out.writes, slot_of(n->src(0)));
-  }
   return out;
 }
 
-class Merger {
+class Merger : CallFusion {
  public:
-  // memory: by slot.
-  Merger(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of)
-      : s_(s), target_of_(target_of), memory_(memory) {}
+  using CallFusion::CallFusion;
 
   // The calls in a new order, merged.
-  std::vector<Call> run(std::span<const Call> calls) {
-    for (const Call& c : calls) {
-      calls_.push_back(&c);
-      candidates_.push_back(candidate(c));
-    }
-    graph_ = CallGraph(calls, memory_);
-    group_of_.assign(calls_.size(), -1);
-    for (uint32_t c = 0; c < calls_.size(); c++) place(c);
-    return emit();
+  std::vector<Call> run() {
+    for (uint32_t c = 0; c < calls_.size(); c++) candidates_.push_back(candidate(calls_[c], c));
+    for (const Candidate& k : candidates_)
+      if (k.possible) place(k);
+    return ordered([&](uint32_t c) { return merged(group_of(c)); });
   }
 
  private:
   // ---- which kernel joins which group ----
-  void place(uint32_t c) {
-    const Candidate& k = candidates_[c];
+  void place(const Candidate& k) {
     // A CPU's products are slower with more to store, and its launches cost little.
-    if (!k.possible || (k.apart && !target_of_(calls_[c]->device).has_local)) return;
-    for (const size_t i : groups_for(c)) {
-      if (!join(groups_[i], c)) continue;
-      group_of_[c] = int32_t(i);
-      if (groups_[i].calls.size() > 1) graph_.contract(groups_[i].calls);
-      return;
-    }
-    Group g;
-    g.device = calls_[c]->device;
+    if (k.apart && !target(k.calls[0]).has_local) return;
+    for (const size_t i : groups_for(k))
+      if (join(groups_[i], k)) return add(groups_[i], k);
+    Group& g = groups_.emplace_back();
+    g.device = calls_[k.calls[0]].device;
     g.apart = k.apart;
-    groups_.push_back(std::move(g));
-    group_of_[c] = int32_t(groups_.size() - 1);
-    add_nest(groups_.back(), k);
-    account(groups_.back(), c);
+    add_nest(g, k);
+    add(g, k);
   }
 
   // Those that a kernel may join: first what it reads the results of, from registers.
-  std::vector<size_t> groups_for(uint32_t c) const {
-    const Candidate& k = candidates_[c];
+  std::vector<size_t> groups_for(const Candidate& k) const {
     std::vector<size_t> read, open;
     for (size_t i = groups_.size(); !k.apart && i-- > 0;) {
       const Group& g = groups_[i];
-      if (g.device != calls_[c]->device) continue;
+      if (g.device != calls_[k.calls[0]].device) continue;
       if (!g.apart && open.size() < kOpenGroups) open.push_back(i);
       if (g.apart && reads_from(g.nests[0], k)) read.push_back(i);
     }
@@ -171,9 +143,9 @@ class Merger {
     return read;
   }
 
-  bool join(Group& g, uint32_t c) {
-    const Candidate& k = candidates_[c];
-    if (g.nodes + k.nodes > kMaxMergedNodes || !fits_buffers(g, k) || graph_.separated(g.calls, c))
+  bool join(Group& g, const Candidate& k) {
+    if (g.nodes + k.nodes > kMaxMergedNodes || !fits_buffers(g, k) ||
+        graph_.separated(g.calls, k.calls[0]))
       return false;
     int32_t nest = -1;
     for (size_t i = 0; i < g.nests.size(); i++) {
@@ -183,28 +155,15 @@ class Merger {
     }
     if (nest >= 0) {
       if (g.apart && overwrites(g.nests[0], k)) return false;
-      if (k.sums || !join_reader(g.nests[size_t(nest)], k)) return false;
-      account(g, c);
-      return true;
+      return !k.sums && join_reader(g.nests[size_t(nest)], k);
     }
     for (size_t i = 0; !k.sums && nest < 0 && i < g.nests.size(); i++) {
       if (shares_input(g.nests[i], k) && walks_alike(g.nests[i], k)) nest = int32_t(i);
     }
-    if (nest >= 0 && join_nest(g.nests[size_t(nest)], k)) {
-      account(g, c);
-      return true;
-    }
+    if (nest >= 0 && join_nest(g.nests[size_t(nest)], k)) return true;
     if (!stands_beside(g, k)) return false;
     add_nest(g, k);
-    account(g, c);
     return true;
-  }
-
-  bool fits_buffers(const Group& g, const Candidate& k) const {
-    std::set<uint32_t> all = g.slots;
-    all.insert(k.reads.begin(), k.reads.end());
-    all.insert(k.writes.begin(), k.writes.end());
-    return all.size() <= target_of_(g.device).max_buffers;
   }
 
   // Flat loops only: the launch is shared out along one axis per nest.
@@ -257,7 +216,7 @@ class Merger {
     for (size_t i = 0; i < n.ranges.size(); i++) {
       if (!(n.ranges[i]->src(0) == k.ranges[i]->src(0))) return false;
     }
-    return substitute(k.sink->src(0)->src(0)->src(0)->src(1), onto(k.ranges, n.ranges)) == n.offset;
+    return substitute(offset_of(k.ends[0]), onto(k.ranges, n.ranges)) == n.offset;
   }
 
   // Every access of a slot below root is at this offset.
@@ -278,7 +237,7 @@ class Merger {
     // What the fuser cut because it was too long for one loop stays cut.
     if (n.nodes + k.nodes > kMaxNestNodes || all.size() > kMaxStreams || !walks_alike(n, k))
       return false;
-    const UOp moved = substitute(k.sink, onto(k.ranges, n.ranges));
+    std::vector<UOp> moved = substitute(k.ends, onto(k.ranges, n.ranges));
     if (!may_share_loops(n, k, moved)) return false;
     UOpMap<UOp> values;
     for (const Node* node : toposort(moved)) {
@@ -293,7 +252,7 @@ class Merger {
     return true;
   }
 
-  bool may_share_loops(const Nest& n, const Candidate& k, const UOp& moved) const {
+  bool may_share_loops(const Nest& n, const Candidate& k, std::span<const UOp> moved) const {
     auto other_slot = [&](const Nest& nest, uint32_t slot) {  // the same memory by another name
       auto alias = [&](uint32_t s) { return s != slot && memory_[s] == memory_[slot]; };
       return std::any_of(nest.reads.begin(), nest.reads.end(), alias) ||
@@ -306,7 +265,7 @@ class Merger {
     }
     for (uint32_t r : k.reads) {
       if (touches(n, r, true) && other_slot(n, r)) return false;
-      if (n.stored.count(r) && !accessed_at(moved->src(), r, n.offset)) return false;
+      if (n.stored.count(r) && !accessed_at(moved, r, n.offset)) return false;
     }
     return true;
   }
@@ -318,67 +277,49 @@ class Merger {
     Nest nest = n;
     Candidate reader = k;
     if (n.ranges.size() == 1) {
-      if (std::ranges::any_of(toposort(n.ends), is_reduce)) return false;
-      const std::optional<Cut> cut = cut_loop(n.ranges[0], k.ranges);
-      if (!cut) return false;
+      std::vector<UOp> ends = n.ends;
+      if (std::ranges::any_of(toposort(ends), is_reduce)) return false;
       nest = {};
-      nest.ranges = cut->loops;
-      add_ends(nest, in_loops(n.ends, *cut));
-      nest.offset = nest.ends[0]->src(0)->src(0)->src(1);
+      nest.ranges = n.ranges;
+      if (!cut_loop(nest.ranges, ends, k.ranges)) return false;
+      add_ends(nest, ends);
+      nest.offset = offset_of(ends[0]);
     } else if (k.ranges.size() == 1) {
-      const std::optional<Cut> cut = cut_loop(k.ranges[0], n.ranges);
-      if (!cut) return false;
-      reader.ranges = cut->loops;
-      reader.sink = in_loops(k.sink->src(), *cut);
+      if (!cut_loop(reader.ranges, reader.ends, n.ranges)) return false;
     }
     if (!join_nest(nest, reader)) return false;
     n = std::move(nest);
     return true;
   }
 
-  // One loop as several.
-  struct Cut {
-    UOp one, flat;  // flat: the one, of the loops
+  // One loop as several of these extents, if they walk as many elements.
+  bool cut_loop(std::vector<UOp>& ranges, std::vector<UOp>& ends, const std::vector<UOp>& like) {
+    const UOp one = ranges[0];
+    UOp at = index_const(0);
     std::vector<UOp> loops;
-  };
-  // Into loops of these extents, if they walk as many elements.
-  std::optional<Cut> cut_loop(const UOp& one, const std::vector<UOp>& like) {
-    Cut cut{.one = one, .flat = index_const(0), .loops = {}};
-    int64_t elements = 1;
     for (const UOp& r : like) {
-      const int64_t extent = r->src(0)->const_int();
-      cut.loops.push_back(range(r->src(0), next_range_++, AxisKind::Loop));
-      cut.flat = cut.flat * extent + cut.loops.back();
-      elements *= extent;
+      loops.push_back(range(r->src(0), next_range_++, AxisKind::Loop));
+      at = at * r->src(0)->const_int() + loops.back();
     }
-    cut.flat = simplify(cut.flat);
-    return elements == one->src(0)->const_int() ? std::optional(std::move(cut)) : std::nullopt;
-  }
-  static UOp in_loops(std::span<const UOp> ends, const Cut& cut) {
-    std::vector<UOp> stores;
-    for (const UOp& end : ends) stores.push_back(end->src(0));
-    stores = substitute(stores, {{cut.one, cut.flat}});
-    UOpMap<UOp> offsets;
-    for (const Node* n : toposort(stores))
-      if (n->op == Op::Index) offsets[n->src(1)] = simplify(n->src(1));
-    stores = substitute(stores, offsets);
-    for (UOp& store : stores) store = make_end(store, cut.loops);
-    return sink(stores);
+    if (extent(loops) != one->src(0)->const_int()) return false;
+    ends = with_loops(ends, {{one, simplify(at)}}, one, loops);
+    ranges = std::move(loops);
+    return true;
   }
 
   void add_nest(Group& g, const Candidate& k) {
     Nest n;
     for (const UOp& r : k.ranges)
       n.ranges.push_back(range(r->src(0), next_range_++, AxisKind::Loop));
-    const UOp moved = substitute(k.sink, onto(k.ranges, n.ranges));
-    n.offset = moved->src(0)->src(0)->src(0)->src(1);
+    const std::vector<UOp> moved = substitute(k.ends, onto(k.ranges, n.ranges));
+    n.offset = offset_of(moved[0]);
     add_ends(n, moved);
     g.nests.push_back(std::move(n));
     g.elements += k.elements;
     g.loops += k.loops;
   }
-  static void add_ends(Nest& n, const UOp& moved) {
-    for (const UOp& end : moved->src()) {
+  static void add_ends(Nest& n, std::span<const UOp> moved) {
+    for (const UOp& end : moved) {
       const UOp& index = end->src(0)->src(0);
       n.stored[slot_of(index)] = {index->src(1), end->src(0)->src(1)};
       n.ends.push_back(end);
@@ -388,49 +329,23 @@ class Merger {
       if (node->op == Op::Load) n.reads.insert(slot_of(node->src(0)));
     }
   }
-  void account(Group& g, uint32_t c) {
-    const Candidate& k = candidates_[c];
-    g.calls.push_back(c);
-    g.slots.insert(k.reads.begin(), k.reads.end());
-    g.slots.insert(k.writes.begin(), k.writes.end());
-    g.nodes += k.nodes;
-  }
 
-  // ---- the list ----
-  // Groups stand where their last member stood.
-  std::vector<Call> emit() const {
-    std::vector<uint32_t> head(calls_.size());
-    for (uint32_t c = 0; c < calls_.size(); c++)
-      head[c] = group_of_[c] < 0 ? c : groups_[size_t(group_of_[c])].calls.back();
-    std::vector<Call> out;
-    for (uint32_t c : graph_.order(head)) {
-      const bool alone = group_of_[c] < 0 || groups_[size_t(group_of_[c])].calls.size() == 1;
-      out.push_back(alone ? *calls_[c] : merged(groups_[size_t(group_of_[c])]));
-    }
-    return out;
+  const Group& group_of(uint32_t last) const {
+    return *std::ranges::find_if(groups_, [&](const Group& g) { return g.calls.back() == last; });
   }
-
   // A temporary that only its own group reads is never stored.
   Call merged(const Group& g) const {
-    std::vector<const Call*> own;
-    for (uint32_t c : g.calls) own.push_back(calls_[c]);
     std::vector<UOp> ends;
     for (const Nest& n : g.nests) {
       for (const UOp& end : n.ends) {
-        if (is_needed(s_, own, slot_of(end->src(0)->src(0)))) ends.push_back(end);
+        if (is_needed(slot_of(end->src(0)->src(0)), {g.calls})) ends.push_back(end);
       }
     }
     return call_of(g.device, ends);
   }
 
-  Schedule& s_;
-  const TargetOf& target_of_;
-  std::span<const uint32_t> memory_;  // by slot
-  std::vector<const Call*> calls_;
   std::vector<Candidate> candidates_;
-  CallGraph graph_;
   std::vector<Group> groups_;
-  std::vector<int32_t> group_of_;
   int32_t next_range_ = 0;
 };
 
@@ -438,7 +353,7 @@ class Merger {
 
 std::vector<Call> merge_kernels(Schedule& s, std::span<const uint32_t> memory,
                                 const TargetOf& target_of, std::span<const Call> calls) {
-  return Merger(s, memory, target_of).run(calls);
+  return Merger(s, memory, target_of, calls).run();
 }
 
 }  // namespace tuff::sched

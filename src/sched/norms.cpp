@@ -61,9 +61,9 @@ std::optional<Normed> normed(const Call& c) {
   const UOp& store = out.end->src(0);
   const UOp& value = store->src(1);
   if (store->src_count > 2 || store->src(0)->src_count > 2 || value->dtype != DType::F32) return {};
-  for (const Node* n : toposort(out.end)) {
-    if (n->op == Op::Shared || is_ordered(n)) return {};
-    if (n->op == Op::Range && !n->src(0)->is_const()) return {};
+  const std::vector<const Node*> nodes = toposort(out.end);
+  if (!has_fixed_loops(nodes)) return {};
+  for (const Node* n : nodes) {
     if (n->op == Op::Load && n->src(0)->src_count > 2) return {};
     if (n->op != Op::Reduce) continue;
     const bool alike = n->src_count == 2 && (!out.walked || out.walked == n->src(1));
@@ -136,9 +136,9 @@ class NormTaker {
     UOp ast = slot_ast(c);
     UOpMap<UOp> sums;
     size_t read = 0;
-    for (const Node* n : toposort(ast)) {
-      if (n->op == Op::Shared || is_ordered(n)) return {};
-      if (n->op == Op::Range && !n->src(0)->is_const()) return {};
+    const std::vector<const Node*> nodes = toposort(ast);
+    if (!has_fixed_loops(nodes)) return {};
+    for (const Node* n : nodes) {
       if (n->op == Op::Load && slot_of(n->src(0)) == slot) read++;
       if (n->op != Op::Reduce) continue;
       const int64_t vectors = vectors_of(n);

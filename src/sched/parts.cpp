@@ -9,10 +9,11 @@
 #include "base/arith.h"
 #include "base/check.h"
 #include "base/contains.h"
+#include "base/cost.h"
 #include "base/split_mix.h"
 #include "ir/scalar_eval.h"
 #include "ir/walk.h"
-#include "sched/keep.h"
+#include "sched/kept_cost.h"
 
 namespace tuff::sched {
 
@@ -219,11 +220,6 @@ int64_t panel_parts(const Target& target, const Node& reduce, int64_t extent) {
 // Whether the outputs of a GPU's product share what they load.
 bool shares_loads(const Node& reduce) { return is_matrix_product(reduce, kThinProduct + 1); }
 
-int64_t cores_of(const Target& target) {
-  constexpr int64_t kUnknownCores = 16;
-  return target.cores > 1 ? int64_t(target.cores) : kUnknownCores;
-}
-
 // How many parts a reduction of so many elements to each output is worth; 1: none. `runs`: its
 // elements lie beside each other.
 int64_t worthwhile_parts(const Target& target, const Node& reduce, bool runs) {
@@ -234,7 +230,7 @@ int64_t worthwhile_parts(const Target& target, const Node& reduce, bool runs) {
   if (outputs < kSplitMaxOutputs && reduced > kSplitMinReduced) return kMostParts;
   if (outputs < kSplitMaxOutputs && !(across && outputs * reduced >= kSplitLeastAcross)) return 1;
   if (!target.has_local) return 1;
-  const int64_t lanes = cores_of(target) * int64_t(target.subgroup_size);
+  const int64_t lanes = cost::gpu_cores(target) * int64_t(target.subgroup_size);
   int64_t wanted = 1, gain = kSplitLeastGain;
   if (shares_loads(reduce)) {
     gain = kSplitProductGain;
@@ -271,7 +267,7 @@ std::optional<Parts> choose_parts(const Node& n, const Target& target) {
     return Parts{axis, extent / parts, PartOrder::Panels};
   const bool runs = is_innermost(*n.src(0), axis);
   const int64_t most = worthwhile_parts(target, n, runs);
-  const int64_t length = most > 1 ? part_length(extent, most, cores_of(target)) : 0;
+  const int64_t length = most > 1 ? part_length(extent, most, cost::gpu_cores(target)) : 0;
   if (!length) return {};
   // A part is a run of memory, which a core or a workgroup walks. Across memory the invocations
   // of a GPU are parts beside each other: neighbours read neighbouring elements. Those of a product

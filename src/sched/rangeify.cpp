@@ -38,8 +38,8 @@ class Builder {
  public:
   Builder(const FusePlan& plan, const KernelSpec& spec)
       : plan_(plan), spec_(spec), part_(assigned_part(*plan.nodes[spec.root])) {
-    for (uint32_t o : spec.outputs) kernel_.args.push_back(uint32_t((*spec.slot_of)[o]));
-    if (spec.part_step == PartStep::Value) kernel_.args = {uint32_t(spec.value_slot)};
+    const bool value_alone = spec.part_step == PartStep::Value;
+    kernel_.args = {uint32_t(value_alone ? spec.value_slot : (*spec.slot_of)[spec.root])};
   }
 
   Kernel run() {
@@ -47,20 +47,10 @@ class Builder {
     std::vector<UOp> ranges;
     for (const Dim& d : walked().shape) add_loop(d, AxisKind::Loop, ranges);
     out_offset_ = simplify(stored_offset());
-    std::vector<UOp> stores;
-    UOp root_value;
-    std::vector<uint32_t> outputs = spec_.outputs;
-    std::sort(outputs.begin(), outputs.end());
-    for (uint32_t o : outputs) {
-      UOp v = body(o);
-      if (o == spec_.root) root_value = v;
-      const int32_t number =
-          int32_t(std::find(spec_.outputs.begin(), spec_.outputs.end(), o) - spec_.outputs.begin());
-      const UOp target = make_index(output_param(number), out_offset_);
-      stores.push_back(make_end(make_store(target, v), ranges));
-    }
-    kernel_.ast = drop_unused_arguments(sink(stores));
-    recognize_copy(root_value);
+    const UOp stored = body();
+    const UOp store = make_store(make_index(output_param(), out_offset_), stored);
+    kernel_.ast = drop_unused_arguments(sink({{make_end(store, ranges)}}));
+    recognize_copy(stored);
     kernel_.ast = canonicalize(kernel_.ast);
     return std::move(kernel_);
   }
@@ -99,7 +89,7 @@ class Builder {
     to[axis] = n.shape[axis].is_const() ? floormod(place, n.shape[axis].uop()) : place;
     if (owner) gate = logical_and(gate, is_owned(to[axis], owner, n.shape[axis].max()));
     const UOp offset = simplify(flat_offset(n.shape, to));
-    const UOp memory = output_param(0);
+    const UOp memory = output_param();
     // What comes to places of others is not read.
     UOp stored = value(src[1], out_index_, owner ? gate : UOp());
     const bool atomic = arg.named == Named::Unordered;
@@ -155,22 +145,21 @@ class Builder {
     return flat_offset(plan_.nodes[spec_.root]->shape, index);
   }
 
-  UOp output_param(int32_t number) const {
-    const Node& n =
-        spec_.part_step == PartStep::Value ? walked() : *plan_.nodes[spec_.outputs[number]];
-    return param(number, n.dtype, element_count(n.shape));
+  UOp output_param() const {
+    const Node& n = spec_.part_step == PartStep::Value ? walked() : *plan_.nodes[spec_.root];
+    return param(0, n.dtype, element_count(n.shape));
   }
 
-  UOp body(uint32_t i) {
-    const Node& n = *plan_.nodes[i];
-    const std::span<const uint32_t> src = plan_.sources(i);
+  UOp body() {
+    const Node& n = *plan_.nodes[spec_.root];
+    const std::span<const uint32_t> src = plan_.sources(spec_.root);
     if (spec_.part_step == PartStep::Store) {
       const UOp offset = simplify(flat_offset(walked().shape, out_index_));
       return make_load(make_index(argument(spec_.value_slot, walked(), offset, {}), offset));
     }
     if (n.op == Op::Contiguous || n.op == Op::Copy || n.op == Op::Scatter) return value(src[0], out_index_, {});
     if (n.op == Op::Assign) return value(src[1], out_index_, {});
-    return value(i, out_index_, {}, true);
+    return value(spec_.root, out_index_, {}, true);
   }
 
   // The value of node i at an index tuple, where gate (empty: always) holds.
@@ -312,10 +301,6 @@ class Builder {
   }
 
   UOp stored_value(uint32_t i, const IndexTuple& index, const UOp& gate) {
-    if (contains(spec_.inner, i)) {
-      if (index == out_index_ && !gate) return body(i);
-      kernel_.misplaced.push_back(i);
-    }
     const Node& n = *plan_.nodes[i];
     const int32_t slot = (*spec_.slot_of)[i];
     UOp offset = flat_offset(n.shape, index);
@@ -327,12 +312,11 @@ class Builder {
     if (slot == spec_.in_place_slot) {
       if (out_offset_ && offset == out_offset_ && !gate) {
         kernel_.in_place = true;
-        return output_param(0);
+        return output_param();
       }
       kernel_.in_place_conflict = true;
     }
-    const size_t outputs = spec_.outputs.size();
-    size_t k = outputs;
+    size_t k = 1;
     while (k < kernel_.args.size() && kernel_.args[k] != uint32_t(slot)) k++;
     if (k == kernel_.args.size()) kernel_.args.push_back(uint32_t(slot));
     return param(int32_t(k), n.dtype, element_count(n.shape));
@@ -365,9 +349,9 @@ class Builder {
   }
 
   void recognize_copy(const UOp& v) {
-    kernel_.leaves_as_is = kernel_.in_place && spec_.outputs.size() == 1 &&
-                           v == make_load(make_index(output_param(0), out_offset_));
-    if (spec_.outputs.size() != 1 || v->op != Op::Load || kernel_.in_place || part_) return;
+    kernel_.leaves_as_is = kernel_.in_place &&
+                           v == make_load(make_index(output_param(), out_offset_));
+    if (v->op != Op::Load || kernel_.in_place || part_) return;
     const UOp& from = v->src(0);
     if (from->src_count != 2 || v->dtype != plan_.nodes[spec_.root]->dtype) return;
     const UOp step = simplify(from->src(1) - out_offset_);

@@ -26,9 +26,7 @@ struct OrderedStep {
 };
 
 struct KernelSpec {
-  uint32_t root = 0;              // position in the plan
-  std::vector<uint32_t> inner;    // roots of the same shape computed in this kernel, in order
-  std::vector<uint32_t> outputs;  // of root and inner: those that are stored; root first
+  uint32_t root = 0;  // position in the plan
   int32_t in_place_slot = kNone;  // input slot that the root's result may overwrite
   PartStep part_step = PartStep::All;
   int32_t value_slot = kNone;  // where the value of a part is between the two kernels
@@ -38,12 +36,10 @@ struct KernelSpec {
 
 struct Kernel {
   ir::UOp ast;
-  std::vector<uint32_t> args;      // slots, outputs first
+  std::vector<uint32_t> args;      // slots, the output first
   bool in_place = false;           // reads in_place_slot through its output argument
   bool in_place_conflict = false;  // reads in_place_slot at another element: needs a temporary
   bool leaves_as_is = false;       // stores nothing but what is there
-  std::vector<uint32_t>
-      misplaced;  // inner roots that are read at other indexes: build without them
   // A kernel that only copies: args[1] from this element on, in order.
   bool is_copy = false;
   int64_t copy_offset = 0;

@@ -7,9 +7,10 @@
 #include <tuple>
 
 #include "base/contains.h"
+#include "base/cost.h"
 #include "ir/kernel_floor.h"
 #include "ir/symbolic.h"
-#include "sched/call_graph.h"
+#include "sched/call_fusion.h"
 #include "sched/loops.h"
 #include "sched/slot_ast.h"
 
@@ -19,16 +20,11 @@ using namespace ir;
 
 namespace {
 
-// A kernel, or several made one: Ends whose Params carry slots.
-struct RowKernel {
-  bool possible = false;
+struct RowKernel : SlotKernel {
   bool reduces = false;
   bool streams = true;  // each reduction walks some buffer element by element, once, or none
-  std::vector<UOp> ends;
   std::vector<UOp> loops;  // of the Ends over all elements, outermost first
   std::vector<UOp> rows;   // those of them that row values depend on; empty: none taken in yet
-  std::vector<uint32_t> calls, reads, writes;
-  size_t nodes = 0;
 };
 
 // A reduction of what is the same in each of its steps, as of a comparison with a counter: nothing
@@ -42,11 +38,8 @@ bool walks_no_memory(const Node* reduce) {
 }
 
 RowKernel row_kernel(const Call& c, uint32_t number) {
-  RowKernel k;
-  k.calls = {number};
-  if (c.kind != CallKind::Kernel) return k;
-  const UOp ast = slot_ast(c);
-  k.ends.assign(ast->src().begin(), ast->src().end());
+  if (c.kind != CallKind::Kernel) return {};
+  RowKernel k{slot_kernel(c, number)};
   const auto loops = k.ends[0]->src().subspan(1);
   k.loops.assign(loops.begin(), loops.end());
   for (const UOp& end : k.ends) {
@@ -57,50 +50,37 @@ RowKernel row_kernel(const Call& c, uint32_t number) {
                        index->src(1) == k.ends[0]->src(0)->src(0)->src(1);
     if (!plain) return k;
   }
-  for (const Node* n : toposort(ast)) {
-    k.nodes++;
+  for (const Node* n : toposort(k.ends)) {
     if (is_ordered(n)) return k;
     if (n->op != Op::Reduce) continue;
     k.reduces = true;
     k.streams = k.streams && (is_streamed(n, k.loops) || walks_no_memory(n));
   }
-  CallAccess a = access_of(c);
-  k.reads = std::move(a.reads);
-  k.writes = std::move(a.writes);
   k.possible = true;
   return k;
 }
 
-class RowFuser {
+class RowFuser : CallFusion {
  public:
-  // memory: by slot.
-  RowFuser(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of)
-      : s_(s), memory_(memory), target_of_(target_of) {}
+  using CallFusion::CallFusion;
 
   // The calls in a new order, some of them one.
-  std::vector<Call> run(std::span<const Call> calls) {
-    for (const Call& c : calls) {
-      const uint32_t number = uint32_t(calls_.size());
-      calls_.push_back(&c);
-      kernels_.push_back(row_kernel(c, number));
-      head_.push_back(number);
-    }
-    writer_ = writers_of(calls);
-    graph_ = CallGraph(calls, memory_);
-    for (uint32_t c = 0; c < calls_.size(); c++) take_in_producers(c);
-    return emit();
+  std::vector<Call> run() {
+    for (uint32_t c = 0; c < calls_.size(); c++) kernels_.push_back(row_kernel(calls_[c], c));
+    // First what has no columns: row values that need each other are one producer.
+    for (const bool whole : {true, false})
+      for (uint32_t c = 0; c < calls_.size(); c++) take_in_producers(c, whole);
+    return ordered([&](uint32_t c) { return fused(kernels_[c]); });
   }
 
  private:
-  void take_in_producers(uint32_t c) {
+  void take_in_producers(uint32_t c, bool whole) {
     for (bool again = kernels_[c].possible; again;) {
       again = false;
       const std::vector<uint32_t> reads = kernels_[c].reads;
       for (uint32_t slot : reads) {
-        const auto w = writer_.find(slot);
-        if (w == writer_.end() || w->second >= c) continue;
-        const uint32_t p = head_[w->second];
-        again = again || (p != c && p < c && take_in(p, c));
+        const std::optional<uint32_t> p = again ? std::nullopt : producer_of(slot, c);
+        again = again || (p && take_in(*p, c, slot, whole));
       }
     }
   }
@@ -163,8 +143,8 @@ class RowFuser {
 
   bool worth_it(const RowKernel& p, const RowKernel& c, const std::vector<UOp>& rows) const {
     if (lies_across(c, rows) || p.nodes + c.nodes > kMaxRowNodes) return false;
-    const Target& t = target_of_(calls_[c.calls.back()]->device);
-    const int64_t cores = t.cores > 1 ? t.cores : t.has_local ? kUnknownCores : 1;
+    const Target& t = target(c.calls.back());
+    const int64_t cores = t.has_local ? cost::gpu_cores(t) : std::max<int64_t>(t.cores, 1);
     int64_t walked = extent(c.loops);
     for (const Node* n : toposort(p.ends)) {
       if (n->op == Op::Reduce)
@@ -175,38 +155,24 @@ class RowFuser {
            (bounded && extent(rows) >= kFewRows);
   }
 
-  bool fits_buffers(const RowKernel& p, const RowKernel& c) const {
-    std::set<uint32_t> all(p.reads.begin(), p.reads.end());
-    for (const auto* list : {&p.writes, &c.reads, &c.writes})
-      all.insert(list->begin(), list->end());
-    return all.size() <= target_of_(calls_[c.calls.back()]->device).max_buffers;
-  }
-
-  // What one stores the other neither reads nor stores, but for the row values.
-  bool keep_apart(const RowKernel& p, const RowKernel& c) const {
-    const auto meets = [&](uint32_t w, const std::vector<uint32_t>& list) {
-      return std::ranges::any_of(list, [&](uint32_t x) { return memory_[w] == memory_[x]; });
-    };
-    for (uint32_t w : p.writes) {
-      const auto others = [&](uint32_t x) { return x != w && memory_[w] == memory_[x]; };
-      if (meets(w, p.reads) || meets(w, c.writes) || std::ranges::any_of(c.reads, others))
-        return false;
-    }
-    return std::ranges::none_of(
-        c.writes, [&](uint32_t w) { return meets(w, p.reads) || meets(w, c.reads); });
-  }
-
-  bool take_in(uint32_t from, uint32_t into) {
+  // `whole`: rows are all that the reader has, of which as many are beside each other as before.
+  bool take_in(uint32_t from, uint32_t into, uint32_t slot, bool whole) {
     const RowKernel &p = kernels_[from], &c = kernels_[into];
     if (!p.possible || !p.reduces || !p.streams || !c.streams) return false;
-    if (calls_[from]->device != calls_[into]->device) return false;
+    if (calls_[from].device != calls_[into].device) return false;
+    // What a later value needs of a kernel of several stays there: forwards need not wait.
+    if (whole && !contains(std::span(calls_[from].args).first(calls_[from].output_count), slot))
+      return false;
     // What overwrites the memory that a member has read is no producer of it.
     if (graph_.waits(from, c.calls)) return false;
     const UOp offset = shared_offset(p, c);
     if (!offset || !ranges_below(offset, AxisKind::Reduce).empty()) return false;
     const std::vector<UOp> rows = ranges_below(offset, AxisKind::Loop);
-    const bool takes = rows_fit(p, c, rows) && worth_it(p, c, rows) && fits_buffers(p, c) &&
-                       keep_apart(p, c) && !graph_.separated(p.calls, into);
+    if (whole && rows.size() != c.loops.size()) return false;
+    const bool takes = rows_fit(p, c, rows) && (whole || worth_it(p, c, rows)) &&
+                       fits_buffers(into, {p.reads, p.writes, c.reads, c.writes}) &&
+                       keep_apart(p, c) && !meet(c.reads, c.writes) &&
+                       !graph_.separated(p.calls, into);
     if (!takes) return false;
     const std::optional<UOpMap<UOp>> at = loops_at(p.ends[0], offset);
     return at && join(from, into, offset, *at, rows);
@@ -236,19 +202,10 @@ class RowFuser {
     c.rows = rows;
     c.reduces = true;
     c.nodes += p.nodes;
-    unite(c, p);
-    p.possible = false;
-    for (uint32_t m : c.calls) head_[m] = into;
-    graph_.contract(c.calls);
-    return true;
-  }
-
-  static void unite(RowKernel& c, const RowKernel& p) {
     for (uint32_t w : p.writes) add_once(c.writes, w);
-    for (uint32_t r : p.reads) add_once(c.reads, r);
+    unite(c, p);
     std::erase_if(c.reads, [&](uint32_t r) { return contains(c.writes, r); });
-    for (uint32_t m : p.calls) add_once(c.calls, m);
-    std::sort(c.calls.begin(), c.calls.end());
+    return true;
   }
 
   // The producer's Ends with its loops where the reader reads, reductions in ranges of their own.
@@ -263,21 +220,12 @@ class RowFuser {
     return out;
   }
 
-  std::vector<Call> emit() const {
-    std::vector<Call> out;
-    for (uint32_t c : graph_.order(head_))
-      out.push_back(kernels_[c].calls.size() == 1 ? *calls_[c] : fused(kernels_[c]));
-    return out;
-  }
-
   Call fused(const RowKernel& k) const {
-    std::vector<const Call*> own;
-    for (uint32_t c : k.calls) own.push_back(calls_[c]);
     std::vector<UOp> ends;
     for (const UOp& end : k.ends) {
-      if (is_needed(s_, own, slot_of(end->src(0)->src(0)))) ends.push_back(end);
+      if (is_needed(slot_of(end->src(0)->src(0)), {k.calls})) ends.push_back(end);
     }
-    return call_of(calls_[k.calls.back()]->device, rows_outermost(k, ends));
+    return call_of(calls_[k.calls.back()].device, rows_outermost(k, ends));
   }
 
   // Rows first, in loops and in numbers; reductions that may run in one loop get the same ranges.
@@ -338,21 +286,14 @@ class RowFuser {
     return true;
   }
 
-  Schedule& s_;
-  std::span<const uint32_t> memory_;
-  const TargetOf& target_of_;
-  std::vector<const Call*> calls_;
-  std::vector<RowKernel> kernels_;       // by call; of several made one, at its last call
-  std::vector<uint32_t> head_;           // by call: whose kernel it is in
-  std::map<uint32_t, uint32_t> writer_;  // by slot
-  CallGraph graph_;
+  std::vector<RowKernel> kernels_;  // by call; of several made one, at its last call
 };
 
 }  // namespace
 
 std::vector<Call> fuse_rows(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of,
                             std::span<const Call> calls) {
-  return RowFuser(s, memory, target_of).run(calls);
+  return RowFuser(s, memory, target_of, calls).run();
 }
 
 }  // namespace tuff::sched

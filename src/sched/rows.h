@@ -12,7 +12,6 @@
 namespace tuff::sched {
 
 inline constexpr int64_t kRowsPerCore = 4;
-inline constexpr int64_t kUnknownCores = 16;  // of a GPU that does not tell
 inline constexpr int64_t kLonelyElements = 1 << 12;
 // Rows of a symbolic length, of which the most alone is known: fewer of them than this stay apart.
 inline constexpr int64_t kFewRows = 4;

@@ -14,7 +14,7 @@
 #include "ir/walk.h"
 #include "sched/beside.h"
 #include "sched/cache.h"
-#include "sched/call_graph.h"
+#include "sched/call_fusion.h"
 #include "sched/fuse.h"
 #include "sched/keep.h"
 #include "sched/linearize.h"

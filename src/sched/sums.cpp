@@ -8,7 +8,7 @@
 #include "base/contains.h"
 #include "ir/kernel_floor.h"
 #include "ir/symbolic.h"
-#include "sched/call_graph.h"
+#include "sched/call_fusion.h"
 #include "sched/loops.h"
 #include "sched/parts.h"
 #include "sched/rows.h"
@@ -20,15 +20,10 @@ using namespace ir;
 
 namespace {
 
-// A kernel, or several made one: Ends whose Params carry slots.
-struct SumKernel {
-  bool possible = false;    // it may read sums where they are made
-  std::vector<UOp> ends;
+struct SumKernel : SlotKernel {
   std::vector<UOp> summed;  // what all of its reductions fold; empty: it has none
   int64_t sums = 0;         // all of them products
   int64_t vectors = 0;      // of these, at most
-  std::vector<uint32_t> calls, reads, writes;
-  size_t nodes = 0;
 };
 
 std::vector<UOp> folded(const Node* reduce) {
@@ -36,16 +31,12 @@ std::vector<UOp> folded(const Node* reduce) {
   return {own.begin(), own.end()};
 }
 
-SumKernel sum_kernel(const Call& c, uint32_t number, const TargetOf& target_of) {
-  SumKernel k;
-  k.calls = {number};
-  if (c.kind != CallKind::Kernel || !(c.runs == 1) || !target_of(c.device).has_local) return k;
-  const UOp ast = slot_ast(c);
-  k.ends.assign(ast->src().begin(), ast->src().end());
-  for (const Node* n : toposort(ast)) {
-    k.nodes++;
-    if (n->op == Op::Shared || is_ordered(n)) return k;
-    if (n->op == Op::Range && !n->src(0)->is_const()) return k;
+SumKernel sum_kernel(const Call& c, uint32_t number, const Target& target) {
+  if (c.kind != CallKind::Kernel || !(c.runs == 1) || !target.has_local) return {};
+  SumKernel k{slot_kernel(c, number)};
+  const std::vector<const Node*> nodes = toposort(k.ends);
+  if (!has_fixed_loops(nodes)) return k;
+  for (const Node* n : nodes) {
     if (n->op == Op::Store && n->src_count > 2) return k;
     if (n->op != Op::Reduce) continue;
     const int64_t vectors = vectors_of(n);
@@ -54,9 +45,6 @@ SumKernel sum_kernel(const Call& c, uint32_t number, const TargetOf& target_of) 
     k.vectors = std::max(k.vectors, vectors);
     k.sums++;
   }
-  CallAccess a = access_of(c);
-  k.reads = std::move(a.reads);
-  k.writes = std::move(a.writes);
   k.possible = true;
   return k;
 }
@@ -71,65 +59,34 @@ struct ReadGroup {
   std::vector<UOp> offsets;  // of each, in the loops that are left
 };
 
-class SumTaker {
+class SumTaker : CallFusion {
  public:
-  // memory: by slot.
-  SumTaker(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of)
-      : s_(s), memory_(memory), target_of_(target_of) {}
+  using CallFusion::CallFusion;
 
   // The calls in a new order, some of them one.
-  std::vector<Call> run(std::span<const Call> calls) {
-    for (const Call& c : calls) {
-      const auto number = uint32_t(calls_.size());
-      calls_.push_back(&c);
-      kernels_.push_back(sum_kernel(c, number, target_of_));
-      head_.push_back(number);
-    }
-    if (std::ranges::none_of(kernels_, [](const SumKernel& k) { return k.sums > 0; }))
-      return {calls.begin(), calls.end()};
-    writer_ = writers_of(calls);
-    graph_ = CallGraph(calls, memory_);
+  std::vector<Call> run() {
+    for (uint32_t c = 0; c < calls_.size(); c++)
+      kernels_.push_back(sum_kernel(calls_[c], c, target(c)));
     for (uint32_t c = 0; c < calls_.size(); c++) {
-      if (kernels_[c].possible) take_in_producers(c);
+      if (!kernels_[c].possible) continue;
+      const std::vector<uint32_t> reads = kernels_[c].reads;
+      for (const uint32_t slot : reads)
+        if (const auto p = producer_of(slot, c)) take_in(*p, c, slot);
     }
-    std::vector<Call> out;
-    for (uint32_t c : graph_.order(head_)) {
-      const SumKernel& k = kernels_[c];
-      out.push_back(k.calls.size() == 1 ? *calls_[c] : call_of(calls_[c]->device, k.ends));
-    }
-    return out;
+    return ordered([&](uint32_t c) { return call_of(calls_[c].device, kernels_[c].ends); });
   }
 
  private:
-  void take_in_producers(uint32_t c) {
-    const std::vector<uint32_t> reads = kernels_[c].reads;
-    for (const uint32_t slot : reads) {
-      const auto w = writer_.find(slot);
-      if (w == writer_.end() || w->second >= c) continue;
-      const uint32_t p = head_[w->second];
-      if (p != c && p < c) take_in(p, c, slot);
-    }
-  }
-
-  bool take_in(uint32_t from, uint32_t into, uint32_t slot) {
-    const SumKernel &p = kernels_[from], &c = kernels_[into];
-    if (!p.possible || p.sums == 0 || p.vectors > kThinProduct || p.ends.size() != 1) return false;
-    if (calls_[from]->device != calls_[into]->device || p.nodes + c.nodes > 2 * kMaxRowNodes)
-      return false;
+  void take_in(uint32_t from, uint32_t into, uint32_t slot) {
+    SumKernel &p = kernels_[from], &c = kernels_[into];
+    if (!p.possible || p.sums == 0 || p.vectors > kThinProduct || p.ends.size() != 1) return;
+    if (calls_[from].device != calls_[into].device || p.nodes + c.nodes > 2 * kMaxRowNodes) return;
     const UOp& value = p.ends[0]->src(0)->src(1);
-    if (!(value->dtype == DType::F32) || p.ends[0]->src(0)->src(0)->src_count > 2) return false;
-    if (graph_.waits(from, c.calls) || graph_.separated(p.calls, into)) return false;
-    if (is_wanted(slot, p, c) || !sums_alike(p, c) || !keep_apart(p, c, slot)) return false;
+    if (!(value->dtype == DType::F32) || p.ends[0]->src(0)->src(0)->src_count > 2) return;
+    if (graph_.waits(from, c.calls) || graph_.separated(p.calls, into)) return;
+    if (is_needed(slot, {p.calls, c.calls}) || !sums_alike(p, c) || !keep_apart(p, c)) return;
     const std::optional<ReadGroup> group = group_of(p, c, slot);
-    if (!group || !fits(p, c, *group)) return false;
-    join(from, into, slot, *group);
-    return true;
-  }
-  bool is_wanted(uint32_t slot, const SumKernel& p, const SumKernel& c) const {
-    std::vector<const Call*> own;
-    for (const SumKernel* k : {&p, &c})
-      for (const uint32_t m : k->calls) own.push_back(calls_[m]);
-    return is_needed(s_, own, slot);
+    if (group && fits(p, c, *group)) join(p, c, slot, *group);
   }
   // In one loop.
   static bool sums_alike(const SumKernel& p, const SumKernel& c) {
@@ -141,20 +98,8 @@ class SumTaker {
     const int64_t made = c.sums * (g.unrolled ? g.unrolled->src(0)->max : 1) +
                          p.sums * int64_t(g.offsets.size());
     if (made * std::max(p.vectors, c.vectors) > kMostSums) return false;
-    std::set<uint32_t> all(p.reads.begin(), p.reads.end());
-    for (const auto* list : {&c.reads, &c.writes}) all.insert(list->begin(), list->end());
-    return all.size() <= target_of_(calls_[c.calls.back()]->device).max_buffers;
+    return fits_buffers(c.calls.back(), {p.reads, c.reads, c.writes});
   }
-  // What one stores the other neither reads nor stores, but for the sums.
-  bool keep_apart(const SumKernel& p, const SumKernel& c, uint32_t slot) const {
-    const auto meets = [&](uint32_t w, const std::vector<uint32_t>& list) {
-      return std::ranges::any_of(
-          list, [&](uint32_t x) { return x != slot && memory_[w] == memory_[x]; });
-    };
-    if (meets(slot, p.reads) || meets(slot, c.reads) || meets(slot, c.writes)) return false;
-    return std::ranges::none_of(c.writes, [&](uint32_t w) { return meets(w, p.reads); });
-  }
-
   // ---- which elements are read together ----
   // Offsets of the loads of a slot; none where one of them is gated, or stands in a reduction.
   static std::vector<UOp> offsets_of(std::span<const UOp> ends, uint32_t slot) {
@@ -221,18 +166,7 @@ class SumTaker {
       parts.push_back(part);
       at = at + part;
     }
-    std::vector<UOp> out;
-    for (const UOp& end : ends) {
-      std::vector<UOp> loops;
-      for (const UOp& r : closed_ranges(end.get())) {
-        if (r == loop)
-          loops.insert(loops.end(), parts.begin(), parts.end());
-        else
-          loops.push_back(r);
-      }
-      out.push_back(make_end(simplify(substitute(end->src(0), {{loop, at}})), loops));
-    }
-    return {std::move(out), digit};
+    return {with_loops(ends, {{loop, at}}, loop, parts), digit};
   }
   // All that iterations of a loop read is the same few elements, which stand a step apart.
   static std::optional<ReadGroup> unrolled_group(const SumKernel& p, const std::vector<UOp>& ends,
@@ -260,8 +194,7 @@ class SumTaker {
   }
 
   // ---- the kernel ----
-  void join(uint32_t from, uint32_t into, uint32_t slot, const ReadGroup& g) {
-    SumKernel &p = kernels_[from], &c = kernels_[into];
+  void join(SumKernel& p, SumKernel& c, uint32_t slot, const ReadGroup& g) {
     UOpMap<UOp> at = g.at;
     int32_t next = free_range_id(sources(p.ends[0], g.ends)) + 1;
     for (size_t i = 0; i < p.summed.size(); i++) {
@@ -289,11 +222,7 @@ class SumTaker {
     c.vectors = std::max(c.vectors, p.vectors);
     c.nodes = toposort(c.ends).size();
     std::erase(c.reads, slot);
-    for (const uint32_t r : p.reads) add_once(c.reads, r);
-    for (const uint32_t m : p.calls) c.calls.push_back(m), head_[m] = into;
-    std::ranges::sort(c.calls);
-    p.possible = false;
-    graph_.contract(c.calls);
+    unite(c, p);
   }
   // Loops that walk rows of the product's matrix together, as heads and their elements, become one.
   static std::vector<UOp> with_rows_as_one(std::vector<UOp> ends, const SumKernel& p,
@@ -321,16 +250,7 @@ class SumTaker {
       place.emplace(loops[i], i == 0 ? left : floormod(left, size));
       left = floordiv(left, size);
     }
-    std::vector<UOp> out;
-    for (const UOp& end : ends) {
-      std::vector<UOp> own;
-      for (const UOp& r : closed_ranges(end.get())) {
-        if (!contains(loops, r)) own.push_back(r);
-        if (r == loops[0]) own.push_back(all);
-      }
-      out.push_back(make_end(simplify(substitute(end->src(0), place)), own));
-    }
-    return out;
+    return with_loops(ends, place, loops[0], {&all, 1});
   }
   static UOp with_values(const UOp& end, uint32_t slot, const ReadGroup& g, int64_t i,
                          const std::map<const Node*, UOp>& values) {
@@ -348,21 +268,14 @@ class SumTaker {
     return make_end(substitute(store, read), loops);
   }
 
-  Schedule& s_;
-  std::span<const uint32_t> memory_;
-  const TargetOf& target_of_;
-  std::vector<const Call*> calls_;
-  std::vector<SumKernel> kernels_;       // by call; of several made one, at its last call
-  std::vector<uint32_t> head_;           // by call: whose kernel it is in
-  std::map<uint32_t, uint32_t> writer_;  // by slot
-  CallGraph graph_;
+  std::vector<SumKernel> kernels_;  // by call; of several made one, at its last call
 };
 
 }  // namespace
 
 std::vector<Call> take_sums(Schedule& s, std::span<const uint32_t> memory,
                             const TargetOf& target_of, std::span<const Call> calls) {
-  return SumTaker(s, memory, target_of).run(calls);
+  return SumTaker(s, memory, target_of, calls).run();
 }
 
 }  // namespace tuff::sched

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "ir/walk.h"
+
 namespace tuff::kernel {
 
 namespace {
@@ -61,7 +63,6 @@ void Chooser::vectorize_outputs(int64_t lanes) {
 }
 
 void Chooser::upcast_between_lanes() {
-  const int64_t registers = std::max<int64_t>(target_.vector_registers, 8);
   const auto stores_between = [&](int a) {
     return axis(a).near_stores > 0 && t_.axes[size_t(a)].lanes() > 1;
   };
@@ -70,7 +71,7 @@ void Chooser::upcast_between_lanes() {
   for (int a = 0; a < count() && between; a++) {
     if (!axis(a).shared || !splits(a) || axis(a).unit_stores == 0 || left(a) > kMostInterleaved)
       continue;
-    if (lane_count(t_) * left(a) <= cpu_lanes() * registers / 2)
+    if (lane_count(t_) * left(a) <= cpu_lanes() * cost::cpu::registers(target_) / 2)
       try_apply(t_, {OptKind::Upcast, a, left(a)});
   }
 }
@@ -79,7 +80,7 @@ int64_t Chooser::outputs_together() const {
   const int along = best_vector_axis(2);
   int64_t n =
       along < 0 ? 4 : std::max<int64_t>(4, target_.elements_together(axis(along).unit_bytes));
-  while (n > 4 && k_.outputs / uint64_t(n) < wanted_invocations()) n /= 2;
+  while (n > 4 && k_.outputs / uint64_t(n) < cost::wanted_invocations(target_)) n /= 2;
   return n;
 }
 
@@ -94,6 +95,14 @@ int Chooser::row_axis() const {
     if (reused > 0 && reused >= most) best = a, most = reused;
   }
   return best;
+}
+
+std::vector<int> Chooser::main_factors() const {
+  const ir::Node* product = ir::through_casts(k_.main_reduce->src(0).get());
+  std::vector<int> out;
+  for (size_t f = 0; f < t_.factors.size(); f++)
+    if (t_.factors[f].product.get() == product) out.push_back(int(f));
+  return out;
 }
 
 std::vector<int> Chooser::reused_axes() const {
@@ -115,10 +124,6 @@ int Chooser::contiguous_reduction() const {
     if (contiguous && splits(a) && (best < 0 || left(a) > left(best))) best = a;
   }
   return best;
-}
-
-uint64_t Chooser::wanted_invocations() const {
-  return target_.cores > 1 ? uint64_t(target_.cores) * target_.subgroup_size * 4 : 4096;
 }
 
 void Chooser::unroll_main(int64_t most, bool contiguous_first) {

@@ -3,6 +3,7 @@
 // never know a device's name.
 #pragma once
 
+#include "base/cost.h"
 #include "kernel/opt/shape.h"
 
 namespace tuff::kernel {
@@ -25,7 +26,7 @@ class Chooser {
     const Axis& x = t_.axes[size_t(a)];
     return x.main_is_const() || !x.kept;
   }
-  int64_t cpu_lanes() const { return std::max<int64_t>(target_.vector_bytes / 4, 4); }
+  int64_t cpu_lanes() const { return cost::cpu::lanes(target_); }
   int count() const { return int(k_.axes.size()); }
   bool loop_left(int a) const {
     const Axis& x = t_.axes[size_t(a)];
@@ -60,17 +61,28 @@ class Chooser {
   int64_t outputs_together() const;
   // In a kernel that keeps rows, the axis along which most products reuse one factor; -1: none.
   int row_axis() const;
+  // Of the Tiling's factors, those of the main sum of products.
+  std::vector<int> main_factors() const;
   // Output axes along which some operand of the main sum of products is reused.
   std::vector<int> reused_axes() const;
   // The longest axis of the main reduction that loads walk step by step; -1: none.
   int contiguous_reduction() const;
-  // Enough to fill every lane of every unit a few times; where the units are unknown, a mid-size
-  // GPU.
-  uint64_t wanted_invocations() const;
   void unroll_main(int64_t most, bool contiguous_first);
   // The cost factor of lanes that do not divide their axis: some are past the end, and neighbours
   // cannot be proven. Prohibitive where any number from 4 to 8 divides the axis.
   double padding(int a, int64_t lanes) const;
+
+  // Rows times vectors whose sums, a row of vectors and a broadcast fit a CPU's registers: `take`
+  // gets how many lanes and rows.
+  template <class Take>
+  void each_register_tile(int64_t most_rows, const Take& take) const {
+    for (int64_t vectors = 1; vectors <= 4; vectors *= 2) {
+      const int64_t lanes = vectors * cpu_lanes(), most = cost::cpu::registers(target_);
+      if (lanes > 64) continue;
+      for (int64_t rows = 1; rows <= most_rows && (rows + 1) * vectors < most; rows++)
+        take(lanes, rows);
+    }
+  }
 
   Tiling& t_;
   const KernelShape& k_;

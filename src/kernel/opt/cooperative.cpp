@@ -1,7 +1,6 @@
 #include "kernel/opt/schedules.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/arith.h"
 #include "kernel/opt/stage_local.h"
@@ -15,7 +14,6 @@ namespace {
 // Bytes along the reduction that are copied at once: of a cache line, which the copy's stores have
 // without bank conflicts, the whole or half.
 constexpr int64_t kCopiedLines[] = {128, 64};
-constexpr double kHalfLineCost = 1.25;  // of what is read; two requests for a line, 2-way conflicts
 
 // How many of something along the rows and the columns of the sums.
 struct Grid {
@@ -34,7 +32,7 @@ class Cooperative {
   Cooperative(Tiling& t, const Target& target)
       : t_(t), target_(target), staged_(target.has_fast_shared) {}
 
-  bool run() {
+  GpuTile run() {
     Plan best;
     for (int64_t shape = 0; shape < int64_t(target_.matrix_shapes.size()); shape++) {
       Tiling trial = t_;
@@ -52,19 +50,11 @@ class Cooperative {
       for (const int64_t line : kCopiedLines)
         each_plan({shape, {}, {}, copied_steps(steps, line), 0}, best);
     }
-    return best.shape >= 0 && tile_by(best);
+    return best.shape >= 0 ? tile_by(best) : GpuTile();
   }
 
  private:
-  static constexpr int64_t kMostInvocations = 256, kUnknownCores = 16;
-  // Two workgroups to a core: one multiplies while the other waits at its barrier. What NVIDIA's
-  // cores have since Maxwell (CUDA C++ Programming Guide, compute capabilities); AMD's have more.
-  static constexpr int64_t kCoreRegisters = 65536;
-  static constexpr int64_t kOtherRegisters = 16;  // addresses, counters, what the epilogue loads
-  // A multiply-add's own, beside reads of factors. RDNA3: a product of 16x16x16 takes 32 cycles of
-  // one of the four SIMD units that share 128 bytes of workgroup memory a cycle, and a factor's 512
-  // bytes are read for both halves of a wave (RDNA3 instruction set guide, WMMA).
-  static constexpr double kMultiplyCost = 1.0 / 16;
+  static constexpr int64_t kMostInvocations = 256;
 
   void each_plan(Plan p, Plan& best) const {
     for (int64_t rows = 1; rows <= 8; rows++) {
@@ -80,7 +70,7 @@ class Cooperative {
   }
   void take(Plan p, Plan& best) const {
     if (!fits(p)) return;
-    p.cost = cost(p);
+    p.cost = cost_of(p);
     if (best.shape < 0 || p.cost < best.cost) best = p;
   }
   bool fits(const Plan& p) const {
@@ -95,16 +85,12 @@ class Cooperative {
                           copied / p.subgroups.count();
     const int64_t most =
         std::min<int64_t>({kMostInvocations, target_.max_invocations, target_.max_local[0]});
-    const int64_t held = bytes / (4 * lanes) + kOtherRegisters;
-    return held <= registers() && p.subgroups.count() * lanes <= most &&
-           2 * held * p.subgroups.count() * lanes <= kCoreRegisters &&
+    const int64_t held = bytes / (4 * lanes) + cost::kOtherRegisters;
+    // Two workgroups to a core: one multiplies while the other waits at its barrier.
+    return held <= cost::most_registers(target_) && p.subgroups.count() * lanes <= most &&
+           2 * held * p.subgroups.count() * lanes <= cost::kCoreRegisters &&
            shared_sums(p, sum_bytes) + copied * 5 / 4 <= shared_room() &&
            (!staged_ || copies_ahead(p));
-  }
-  // As many as an invocation can have, less what compilers need: a large tile asks less of
-  // workgroup memory than more subgroups would hide.
-  int64_t registers() const {
-    return std::max<int64_t>(target_.vector_registers, int64_t(target_.most_registers) * 5 / 6);
   }
   // Sums that are stored as matrices do not go through workgroup memory.
   int64_t shared_sums(const Plan& p, int64_t sum_bytes) const {
@@ -142,21 +128,21 @@ class Cooperative {
   // A multiply-add's: itself and what is read for it, from memory by a workgroup and from the cache
   // by a subgroup; and as much more as cores idle in the last of their rounds. Between equal plans
   // larger matrices and fewer subgroups win.
-  double cost(const Plan& p) const {
+  double cost_of(const Plan& p) const {
     const MatrixShape& s = product_.shape;
     const double down = double(p.fragments.rows * s.m), across = double(p.fragments.columns * s.n);
     const double reads = (1 / down + 1 / across) + (1 / (down * double(p.subgroups.rows)) +
                                                     1 / (across * double(p.subgroups.columns)));
     const int64_t groups = others_ * rows_ * columns_ / (p.fragments.count() * p.subgroups.count());
-    const int64_t cores = target_.cores > 1 ? int64_t(target_.cores) : kUnknownCores;
+    const int64_t cores = cost::gpu_cores(target_);
     const double idle = double(ceil_div(groups, cores) * cores) / double(groups);
     const bool half_lines = staged_ && p.steps * step_bytes() < kCopiedLines[0];
-    const double lines = half_lines ? kHalfLineCost : 1, size = double(s.m) * s.n * s.k;
-    return (kMultiplyCost + reads * lines) * idle + 1e-9 * double(p.subgroups.count()) +
+    const double lines = half_lines ? cost::gpu::kHalfLine : 1, size = double(s.m) * s.n * s.k;
+    return (cost::gpu::kMatrixMultiply + reads * lines) * idle + 1e-9 * double(p.subgroups.count()) +
            1e-6 / size;
   }
 
-  bool tile_by(const Plan& p) {
+  GpuTile tile_by(const Plan& p) {
     apply(t_, {OptKind::Matrix, 0, p.shape});
     const MatrixProduct& m = *t_.matrices;
     const auto split = [&](OptKind kind, int axis, int64_t amount) {
@@ -167,7 +153,10 @@ class Cooperative {
     split(OptKind::Local, m.m, p.subgroups.rows);
     split(OptKind::Local, m.n, p.subgroups.columns);
     split(OptKind::Split, m.k, p.steps);
-    return true;
+    GpuTile tile{.chosen = true, .loops_inside = p.steps > 1, .ahead = true,
+                 .row = std::min(m.m, m.n)};
+    if (staged_) tile.copied = {0, 1};
+    return tile;
   }
 
   Tiling& t_;
@@ -181,19 +170,8 @@ class Cooperative {
 
 }  // namespace
 
-bool tile_matrices(Tiling& t, const Target& target) {
-  return allows(target, OptKind::Matrix) && Cooperative(t, target).run();
-}
-
-void stage_matrices(Tiling& t, const Target& target) {
-  if (!target.has_fast_shared) return;
-  int64_t around = 0;
-  for (const Axis& a : t.axes) {
-    for (const AxisPart& p : a.parts) around += is_loop(p.kind) && !p.size->is_const_int(1);
-  }
-  if (t.axes[size_t(t.matrices->k)].parts.size() > 2) around--;  // steps of a copy
-  for (int factor = 0; factor < 2; factor++) try_apply(t, {OptKind::Stage, factor, around});
-  load_ahead(t, std::array{0, 1});
+GpuTile tile_matrices(Tiling& t, const Target& target) {
+  return allows(target, OptKind::Matrix) ? Cooperative(t, target).run() : GpuTile();
 }
 
 }  // namespace tuff::kernel

@@ -33,7 +33,7 @@ class DecodedProduct : Chooser {
     }
     // Half of the registers have sums. Those of one vector are fewer than numbers: scales leave
     // them; those of several add up what a block gives.
-    const int64_t sums = std::max<int64_t>(target_.vector_registers, 8) / 2 * cpu_lanes();
+    const int64_t sums = cost::cpu::registers(target_) / 2 * cpu_lanes();
     const int64_t n = numbers(r, std::min(kNumbers, 4 * sums));
     if (row < 0 || n < cpu_lanes() || vectors > sched::kThinProduct) return false;
     apply(t_, {OptKind::Unroll, r, n});
@@ -49,13 +49,11 @@ class DecodedProduct : Chooser {
  private:
   // The factor of the main sum that is made of bytes; -1: none.
   int decoded() const {
-    const Node* product = through_casts(k_.main_reduce->src(0).get());
-    for (size_t f = 0; f < t_.factors.size(); f++) {
-      if (t_.factors[f].product.get() != product) continue;
-      const std::vector<const Node*> order = toposort(product->src(size_t(t_.factors[f].source)));
+    for (const int f : main_factors()) {
       const bool bytes = std::ranges::any_of(
-          order, [](const Node* n) { return n->op == Op::Load && n->dtype == DType::U8; });
-      if (bytes) return int(f);
+          toposort(t_.factors[size_t(f)].value),
+          [](const Node* n) { return n->op == Op::Load && n->dtype == DType::U8; });
+      if (bytes) return f;
     }
     return -1;
   }

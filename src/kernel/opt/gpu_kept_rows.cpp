@@ -14,16 +14,11 @@
 namespace tuff::kernel {
 
 using namespace ir;
+using namespace cost::gpu;
 
 namespace {
 
-// In multiply-adds of one invocation.
-constexpr double kLoadShare = 1, kShortLoadShare = 1.5;  // of an operand: of four at once, of two
-constexpr double kLine = 1;      // a lookup in the L1 cache, which has one for all units
-constexpr double kFetch = 4;     // of a component that a workgroup reads once: load, store, waits
-constexpr int64_t kVector = 4;   // components of one access; more lie apart, in the same banks
-constexpr double kRowStep = 12;  // of one element of a row in a reduction or a fill of its own
-constexpr double kBarrier = 30, kShuffle = 3;
+constexpr int64_t kVector = 4;  // components of one access; more lie apart, in the same banks
 constexpr int64_t kPartialSums = 16;  // of an invocation: see lower/reduce.cpp
 constexpr int64_t kSlab = 16,
                   kMostLanes = 8;  // of a copy: steps; of a register tile, along an axis
@@ -141,7 +136,7 @@ class GpuKeptRows : Chooser {
     return {};
   }
   std::vector<Tile> tiles_by_cost(bool slabs) const {
-    const std::vector<Tile> tiles = tiles_by_cost(slabs, registers());
+    const std::vector<Tile> tiles = tiles_by_cost(slabs, cost::most_registers(target_));
     return tiles.empty() && needs_slabs(t_) ? tiles_by_cost(slabs, INT64_MAX) : tiles;
   }
   std::vector<Tile> tiles_by_cost(bool slabs, int64_t most_registers) const {
@@ -195,7 +190,7 @@ class GpuKeptRows : Chooser {
   }
   // One nest after the other: accumulators, operands, addresses and counters.
   int64_t registers_of(const Tile& tile) const {
-    constexpr int64_t kOthers = 16, kOthersOfSlabs = 24, kBecoming = 6;
+    constexpr int64_t kMoreOfSlabs = 8, kBecoming = 6;
     int64_t most = 0, throughout = tile.slab ? tile.rows * row_sums_ : 0;
     for (const Product& p : products_) {
       const int64_t lanes = lanes_of(p, tile);
@@ -206,7 +201,7 @@ class GpuKeptRows : Chooser {
       most = std::max(most, (stays ? 0 : sums) + (tile.rows + lanes) * tile.steps);
       if (p.becomes_more) most = std::max(most, kBecoming * tile.rows * lanes);
     }
-    return throughout + most + (tile.slab ? kOthersOfSlabs : kOthers);
+    return throughout + most + cost::kOtherRegisters + (tile.slab ? kMoreOfSlabs : 0);
   }
   int64_t bytes_of(const Tile& tile) const {
     const int64_t partial = folds_in_subgroups(tile) ? 0 : 4 * tile.columns * row_sums_;
@@ -216,11 +211,6 @@ class GpuKeptRows : Chooser {
       if (staged_factor(p) >= 0) slabs += 4 * (kSlab + 1) * (along + 4);
     }
     return tile.all_rows() * (kept_row_bytes(t_, tile.columns, tile.slab) + partial) + slabs;
-  }
-  // As many as an invocation can have, less what compilers need: what a larger tile reads less is
-  // worth more than further waves.
-  int64_t registers() const {
-    return std::max<int64_t>(target_.vector_registers, int64_t(target_.most_registers) * 5 / 6);
   }
   // Neighbouring columns of an invocation: none is idle.
   int64_t lanes_of(const Product& p, const Tile& tile) const {
@@ -237,7 +227,7 @@ class GpuKeptRows : Chooser {
     double work = 0;
     for (const Product& p : products_) {
       const int64_t lanes = lanes_of(p, tile);
-      const double load = tile.steps >= 4 ? kLoadShare : kShortLoadShare;
+      const double load = tile.steps >= 4 ? kLoad : kShortLoad;
       const int64_t read = staged_factor(p) >= 0 && lanes > kVector ? 2 * lanes : lanes;
       const double step = double(tile.rows * lanes) + load * double(tile.rows + read) +
                           kLine * double(tile.rows) * row_lines(p, tile) / double(tile.steps);
@@ -350,7 +340,7 @@ class GpuKeptRows : Chooser {
         continue;
       }
       const int64_t copied = ceil_div(*staged_count(t_, f, around), tile.invocations());
-      if (registers_of(tile) + copied <= registers()) load_ahead(t_, std::span(&f, 1));
+      if (registers_of(tile) + copied <= cost::most_registers(target_)) load_ahead(t_, std::span(&f, 1));
     }
   }
 

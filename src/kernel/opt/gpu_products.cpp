@@ -1,7 +1,6 @@
 #include "kernel/opt/schedules.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <optional>
 
@@ -20,9 +19,9 @@ class GpuProduct : Chooser {
     const std::vector<int> tile = reused_axes();
     if (tile.empty()) return {};
     ProductTile best = best_tile(tile);
-    if (const GpuTile staged = staged_tile(best); staged.staged) return staged;
+    if (const GpuTile staged = staged_tile(best); staged.chosen) return staged;
     if (split_sum(tile, best)) return {.chosen = true};
-    if (best.columns * best.rows == 1 && k_.outputs < wanted_invocations()) return {};
+    if (best.columns * best.rows == 1 && k_.outputs < cost::wanted_invocations(target_)) return {};
     if (best.columns > 1) apply(t_, {OptKind::Upcast, best.column, best.columns});
     if (best.rows > 1) apply(t_, {OptKind::Upcast, best.row, best.rows});
     unroll_steps(best);
@@ -96,9 +95,8 @@ class GpuProduct : Chooser {
         if (!slab) continue;
         divide(*slab);
         share_tile(tile, true);
-        const GpuTile staged{
-            .chosen = true, .staged = true, .slab_loops = slab->loops, .ahead = ahead,
-            .row = std::min(tile.row, tile.column)};
+        const GpuTile staged{.chosen = true, .copied = {0, 1}, .loops_inside = slab->loops,
+                             .ahead = ahead, .row = std::min(tile.row, tile.column)};
         if (fits(tile, *slab, staged)) return staged;
         t_ = before;
       }
@@ -107,7 +105,7 @@ class GpuProduct : Chooser {
   }
   bool fits(const ProductTile& tile, const Slab& slab, const GpuTile& staged) const {
     Tiling t = t_;
-    stage_gpu_product(t, staged);
+    stage_tile(t, staged);
     int64_t bytes = 0, copied = 0;
     int copies = 0;
     bool ahead = false;
@@ -219,8 +217,8 @@ class GpuProduct : Chooser {
     if (staged && lanes > inner) apply(t_, {OptKind::Upcast, a, lanes / inner});
   }
   std::pair<Side, Side> workgroup_of(const ProductTile& tile, bool staged) const {
-    constexpr int64_t kMost = 256, kUnknownCores = 16;
-    const int64_t cores = target_.cores > 1 ? int64_t(target_.cores) : kUnknownCores;
+    constexpr int64_t kMost = 256;
+    const int64_t cores = cost::gpu_cores(target_);
     const int64_t invocations = shares_ * int64_t(k_.outputs) / (tile.columns * tile.rows);
     // Larger tiles read less: cores may have less than two of them, if few are idle in the end.
     const auto keeps_busy = [&](int64_t groups) {
@@ -266,7 +264,7 @@ class GpuProduct : Chooser {
     for (int64_t c = 1; c <= std::min(kMost, left(column)); c++) {
       for (int64_t r = 1; r <= (row == column ? 1 : std::min(kMost, left(row))); r++) {
         const uint64_t invocations = uint64_t(shares_) * k_.outputs / uint64_t(r * c);
-        if (r * c > 1 && invocations < wanted_invocations()) continue;
+        if (r * c > 1 && invocations < cost::wanted_invocations(target_)) continue;
         if (tile_registers(c, r, 1) > registers()) continue;
         const double loads = scalar_loads(column, c, row, r) / double(r * c) * padding(column, c) *
                              (row == column ? 1 : padding(row, r));
@@ -277,8 +275,7 @@ class GpuProduct : Chooser {
   int64_t registers() const { return target_.vector_registers; }
   // Accumulators, the operands of some steps, addresses and counters.
   static int64_t tile_registers(int64_t columns, int64_t rows, int64_t steps) {
-    constexpr int64_t kOthers = 16;
-    return columns * rows + (columns + rows) * steps + kOthers;
+    return columns * rows + (columns + rows) * steps + cost::kOtherRegisters;
   }
   double scalar_loads(int column, int64_t columns, int row, int64_t rows) const {
     double n = 0;
@@ -307,16 +304,12 @@ GpuTile tile_gpu_product(Tiling& t, const KernelShape& k, const Target& target) 
   return GpuProduct(t, k, target).run();
 }
 
-void stage_gpu_product(Tiling& t, const GpuTile& tile) {
-  int64_t around = -tile.slab_loops;
-  const std::vector<int>& of_product = t.factors[0].around;
-  for (int i = 0; i < int(t.axes.size()); i++) {
-    const Axis& a = t.axes[size_t(i)];
-    if (a.reduced && !contains(of_product, i)) continue;
-    for (const AxisPart& p : a.parts) around += is_loop(p.kind) && !p.size->is_const_int(1);
+void stage_tile(Tiling& t, const GpuTile& tile) {
+  for (const int o : tile.copied) {
+    const int64_t around = loops_of(t, operands(t)[size_t(o)]) - tile.loops_inside;
+    try_apply(t, {OptKind::Stage, o, around});
   }
-  for (int factor = 0; factor < 2; factor++) try_apply(t, {OptKind::Stage, factor, around});
-  if (tile.ahead) load_ahead(t, std::array{0, 1});
+  if (tile.ahead && !tile.copied.empty()) load_ahead(t, tile.copied);
 }
 
 void load_ahead(Tiling& t, std::span<const int> operands) {

@@ -18,20 +18,19 @@ class GpuReduction : Chooser {
       : Chooser(t, k, target), ast_(ast) {}
 
   // Few outputs and long reductions: the invocations of a workgroup share each reduction.
-  int64_t run() {
-    if (by_lines()) return shared_width_;
+  void run() {
+    if (by_lines()) return;
     int64_t shortest = INT64_MAX, longest = 0;
     for (const UOp& r : k_.reduces) {
       const int64_t n = extent(r->src().subspan(1));
       shortest = std::min(shortest, n);
       longest = std::max(longest, n);
     }
-    if (k_.outputs < wanted_invocations() && shortest >= 64 && share_reductions(shortest))
-      return shared_width_;
-    if (longest <= kShort || k_.outputs >= wanted_invocations())
+    if (k_.outputs < cost::wanted_invocations(target_) && shortest >= 64 && share_reductions(shortest))
+      return;
+    if (longest <= kShort || k_.outputs >= cost::wanted_invocations(target_))
       vectorize_outputs(outputs_together());
     unroll_main(4, false);
-    return 0;
   }
 
  private:
@@ -173,7 +172,7 @@ class GpuReduction : Chooser {
     int64_t rows = std::max<int64_t>(kPackedRows / sums, 1);
     const auto fits = [&] {
       return left(output) % rows == 0 && sums * together * lane_count(t_) * rows <= kPackedLanes &&
-             outputs_left() / rows * width >= int64_t(wanted_invocations());
+             outputs_left() / rows * width >= int64_t(cost::wanted_invocations(target_));
     };
     while (rows > 1 && !fits()) rows /= 2;
     if (rows > 1) try_apply(t_, {OptKind::Upcast, output, rows});
@@ -235,7 +234,7 @@ class GpuReduction : Chooser {
     // Rows that are walked again are few at a time, so that caches hold them.
     const bool again = axes.size() > 1 || walks_beside();
     while (2 * width <= most && 4 * width <= pieces &&
-           (again || outputs_left() * width < int64_t(wanted_invocations())))
+           (again || outputs_left() * width < int64_t(cost::wanted_invocations(target_))))
       width *= 2;
     if (words.steps > 1 && output >= 0) share_vectors(output, width, together);
     const Tiling unshared = t_;
@@ -257,19 +256,11 @@ class GpuReduction : Chooser {
     return true;
   }
 
-  // What keeps memory busy that is read once: half of the lanes that a core of today's GPUs has
-  // room for. On an H200, column sums of 8192x8192 take 125 us with 250 invocations to a core and
-  // 64 us, the rate of a copy, with 1,000 (bench/results/gpu-h200-2026-11-26.md).
-  int64_t streaming_invocations() const {
-    constexpr int64_t kOfACore = 512;
-    return std::max(int64_t(wanted_invocations()), int64_t(target_.cores) * kOfACore);
-  }
-
   // Outputs beside each other in memory, and so many shares of their reductions that the device is
   // filled; false: they fill it alone.
   bool share_columns(const std::vector<int>& axes, int output) {
     constexpr int64_t kMostShares = 32, kLeastSteps = 4, kWorkgroup = 1024;
-    const int64_t wanted = streaming_invocations(), outputs = outputs_left();
+    const int64_t wanted = cost::streaming_invocations(target_), outputs = outputs_left();
     const int64_t lanes = std::min<int64_t>(target_.subgroup_size, kWorkgroup / 2);
     // Outputs are the workgroup's first dimension, shares its second.
     const int64_t workgroup =
@@ -291,7 +282,6 @@ class GpuReduction : Chooser {
       const int64_t n = std::min(left(output), lanes);
       if (n > 1 && try_apply(t_, {OptKind::Local, output, n})) return true;
     }
-    shared_width_ = 0;
     return false;
   }
 
@@ -344,7 +334,6 @@ class GpuReduction : Chooser {
   }
   // What is stored for each element of a shared reduction is shared among the same invocations.
   void share_outputs(int64_t width) {
-    shared_width_ = width;
     for (int a = count(); a-- > 0;) {
       const bool free_axis = !axis(a).reduced && !axis(a).shared && splits(a) && left(a) >= width;
       if (!free_axis) continue;
@@ -355,13 +344,12 @@ class GpuReduction : Chooser {
   }
 
   const UOp ast_;
-  int64_t shared_width_ = 0;
 };
 
 }  // namespace
 
-int64_t tile_gpu_reduction(Tiling& t, const UOp& ast, const KernelShape& k, const Target& target) {
-  return GpuReduction(t, ast, k, target).run();
+void tile_gpu_reduction(Tiling& t, const UOp& ast, const KernelShape& k, const Target& target) {
+  GpuReduction(t, ast, k, target).run();
 }
 
 }  // namespace tuff::kernel

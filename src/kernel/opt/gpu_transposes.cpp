@@ -23,13 +23,13 @@ class GpuTranspose : Chooser {
     for (Access& a : accesses(ast, deps_)) (a.store ? stores_ : loads_).push_back(std::move(a));
   }
 
-  std::vector<int> run() {
+  GpuTile run() {
     if (!target_.has_fast_shared) return {};
     stored_ = contiguous(stores_[0]);
-    const std::vector<int> operands = scattered_loads();
-    if (operands.empty() || !choose_tile(load_of(operands[0]))) return {};
+    const GpuTile tile{.chosen = true, .copied = scattered_loads()};
+    if (tile.copied.empty() || !choose_tile(load_of(tile.copied[0]))) return {};
     const Tiling before = t_;
-    if (apply_tile() && fits(operands)) return operands;
+    if (apply_tile() && fits(tile)) return tile;
     t_ = before;
     return {};
   }
@@ -194,9 +194,9 @@ class GpuTranspose : Chooser {
     return true;
   }
   // Occupancy of two workgroups to a core, and registers for what each invocation has on the way.
-  bool fits(const std::vector<int>& copied) const {
+  bool fits(const GpuTile& tile) const {
     Tiling t = t_;
-    stage_gpu_transpose(t, copied);
+    stage_tile(t, tile);
     int64_t bytes = 0;
     size_t copies = 0;
     for (const Opt& o : t.applied) {
@@ -205,7 +205,7 @@ class GpuTranspose : Chooser {
       bytes += *staged_count(t, o.axis, o.amount) * target_.held_bytes(type);
       copies++;
     }
-    return copies == copied.size() && 2 * bytes <= int64_t(target_.shared_bytes) &&
+    return copies == tile.copied.size() && 2 * bytes <= int64_t(target_.shared_bytes) &&
            lane_count(t) <= kMostEach;
   }
 
@@ -217,18 +217,9 @@ class GpuTranspose : Chooser {
 
 }  // namespace
 
-std::vector<int> tile_gpu_transpose(Tiling& t, const UOp& ast, const KernelShape& k,
-                                    const Target& target) {
+GpuTile tile_gpu_transpose(Tiling& t, const UOp& ast, const KernelShape& k, const Target& target) {
   if (operands(t).empty() || k.main_reduce) return {};
   return GpuTranspose(t, ast, k, target).run();
-}
-
-void stage_gpu_transpose(Tiling& t, const std::vector<int>& operands) {
-  int64_t around = 0;
-  for (const Axis& a : t.axes) {
-    for (const AxisPart& p : a.parts) around += is_loop(p.kind) && !p.size->is_const_int(1);
-  }
-  for (const int operand : operands) try_apply(t, {OptKind::Stage, operand, around});
 }
 
 }  // namespace tuff::kernel

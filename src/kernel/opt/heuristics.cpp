@@ -37,31 +37,22 @@ class Heuristics : Chooser {
   }
 
   void choose_gpu() {
-    if (tile_matrices(t_, target_)) {
-      group_in_blocks(std::min(t_.matrices->m, t_.matrices->n));
-      group_all();
-      return stage_matrices(t_, target_);
-    }
-    if (share_kept_rows(t_, ast_, k_, target_)) return;
-    const std::vector<int> transposed = tile_gpu_transpose(t_, ast_, k_, target_);
-    if (!transposed.empty()) {
-      group_all();
-      return stage_gpu_transpose(t_, transposed);
-    }
-    int64_t shared_width = 0;
-    const bool has_tile = is_product() && !take_thin_product();
-    const GpuTile tile = has_tile ? tile_gpu_product(t_, k_, target_) : GpuTile();
+    GpuTile tile = tile_matrices(t_, target_);
+    if (!tile.chosen && share_kept_rows(t_, ast_, k_, target_)) return;
+    if (!tile.chosen) tile = tile_gpu_transpose(t_, ast_, k_, target_);
+    if (!tile.chosen && is_product() && !take_thin_product())
+      tile = tile_gpu_product(t_, k_, target_);
     if (tile.chosen) {
       // The grid follows.
     } else if (k_.main_reduce) {
-      shared_width = tile_gpu_reduction(t_, ast_, k_, target_);
+      tile_gpu_reduction(t_, ast_, k_, target_);
     } else {
       vectorize_outputs(outputs_together());
     }
-    if (shared_width == 0 && local_size(t_) == 1) choose_workgroup();
+    if (local_size(t_) == 1) choose_workgroup();
     group_in_blocks(tile.row);
     group_all();
-    if (tile.staged) stage_gpu_product(t_, tile);
+    stage_tile(t_, tile);
   }
 
   // A matrix by a few vectors is limited by the one factor that is read once, as a sum is: all
@@ -125,7 +116,7 @@ class Heuristics : Chooser {
         target_.features.streaming_stores && target_.exceeds_caches(k_.stored_bytes);
     if ((stored < loaded) != past_caches) try_apply(t_, {OptKind::Swap, stored, loaded});
     const int64_t tiles = divisor_up_to(left(stored), kTransposedTogether / n);
-    if (worthwhile_groups(k_, target_) > 1 && left(stored) > tiles)
+    if (cost::worthwhile_groups(k_.work, target_) > 1 && left(stored) > tiles)
       try_apply(t_, {OptKind::Group, stored, left(stored) / tiles});
     return true;
   }
@@ -159,7 +150,7 @@ class Heuristics : Chooser {
   }
 
   void launch_cpu() {
-    const int64_t wanted = worthwhile_groups(k_, target_);
+    const int64_t wanted = cost::worthwhile_groups(k_.work, target_);
     if (wanted < 2) return;
     const auto [best, groups] = longest_launch(wanted, true);
     if (best < 0) return;

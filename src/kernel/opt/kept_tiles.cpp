@@ -7,11 +7,10 @@
 namespace tuff::kernel {
 
 using namespace ir;
+using namespace cost::cpu;
 
 namespace {
 
-constexpr double kLoadShare = 0.12;  // of a load beside multiply-adds
-constexpr double kTileCost = 40;    // multiply-adds that beginning and storing a register tile take
 constexpr int64_t kLeastTiles = 2;  // of rows in a group: they share the packed operands
 
 // A sum of products: what it reduces, along which axis its vectors lie.
@@ -75,22 +74,18 @@ class KeptTiles : Chooser {
   // Rows times vectors of accumulators, a row of vectors and a broadcast fit the registers; what
   // is kept is a whole number of vectors.
   void choose_tile() {
-    const int64_t registers = std::max<int64_t>(target_.vector_registers, 8);
     double best = 1e300;
-    for (int64_t vectors = 1; vectors <= 4; vectors *= 2) {
-      const int64_t width = vectors * cpu_lanes();
-      if (width > 64 || !divides_kept(width)) continue;
-      const int64_t most = std::min<int64_t>(16, left(row_));
-      for (int64_t rows = 1; rows <= most && rows * vectors + vectors + 1 <= registers; rows++) {
-        double cost = 0;
-        for (const Product& p : products_) {
-          const double step = double(rows * vectors) + kLoadShare * double(vectors + rows);
-          cost += double(ceil_div(left(p.column), width)) * (step * double(p.length) + kTileCost);
-        }
-        cost *= double(ceil_div(left(row_), rows));
-        if (cost < best) best = cost, width_ = width, rows_ = rows;
+    each_register_tile(std::min<int64_t>(16, left(row_)), [&](int64_t width, int64_t rows) {
+      if (!divides_kept(width)) return;
+      const int64_t vectors = width / cpu_lanes();
+      double cost = 0;
+      for (const Product& p : products_) {
+        const double step = double(rows * vectors) + kLoadShare * double(vectors + rows);
+        cost += double(ceil_div(left(p.column), width)) * (step * double(p.length) + kTileCost);
       }
-    }
+      cost *= double(ceil_div(left(row_), rows));
+      if (cost < best) best = cost, width_ = width, rows_ = rows;
+    });
   }
   bool divides_kept(int64_t width) const {
     for (int a = 0; a < count(); a++) {
@@ -105,7 +100,7 @@ class KeptTiles : Chooser {
       if (!axis(a).shared || a == row_ || axis(a).size < 2) continue;
       if (try_apply(t_, {OptKind::Group, a, 0})) others *= axis(a).size;
     }
-    const int64_t wanted = ceil_div(worthwhile_groups(k_, target_), others);
+    const int64_t wanted = ceil_div(cost::worthwhile_groups(k_.work, target_), others);
     const int64_t groups = std::min(wanted, left(row_) / kLeastTiles);
     if (groups > 1) launch_along(row_, groups);
   }

@@ -72,7 +72,7 @@ void share_sums(Tiling& t, int64_t shares) {
 
 void spread_nests(Tiling& t, const UOp& ast, const Target& target) {
   const KernelShape k = shape_of(ast, t);
-  const int64_t lanes = target.has_local ? 4 : std::max<int64_t>(target.vector_bytes / 4, 4) * 2;
+  const int64_t lanes = target.has_local ? 4 : cost::cpu::lanes(target) * 2;
   const int64_t shares = shares_of_sums(t, target);
   if (target.has_local) unroll_sums(t, k, shares > 1 ? 8 : 4);
   share_sums(t, shares);
@@ -81,7 +81,7 @@ void spread_nests(Tiling& t, const UOp& ast, const Target& target) {
     if (a >= 0 && walks_vectors(k.axes[size_t(a)]) && !shares_sums(t, nest))
       try_apply(t, {OptKind::Vector, a, lanes});
   }
-  const int64_t groups = target.has_local ? gpu_groups(t) : worthwhile_groups(k, target);
+  const int64_t groups = target.has_local ? gpu_groups(t) : cost::worthwhile_groups(k.work, target);
   if (groups < 2 && !target.has_local) return;
   for (int nest = 0; nest < t.nests; nest++) {
     const int a = longest_axis(t, nest);

@@ -10,37 +10,10 @@
 namespace tuff::kernel {
 
 using namespace ir;
+using namespace cost::cpu;
 
 namespace {
 
-// The unit of every cost below: cycles of one core that does one vector multiply-add in each. The
-// factors are rough; they were set by timing packed and unpacked products on a Zen 4.
-constexpr double kLoadShare = 0.12;     // of a load beside multiply-adds
-constexpr double kGatheredElement = 2;  // a load and an insertion
-constexpr double kScalarCopy = 1.3;     // an element packed by scalar moves
-constexpr double kVectorCopy = 5;       // a vector packed
-constexpr double kFarVectorCopy = 15;   // one of a line by itself
-constexpr double kGatedVector = 8;  // the comparisons and the mask of one that is loaded by parts
-constexpr double kTransposedCopy = 12;  // a vector packed of what lies across it
-constexpr double kFarLine = 60;     // a cache line that is not in the L1 cache, and its page
-constexpr double kStreamedVector = 6;  // a load of what the L2 cache has no room for
-constexpr double kScatteredLine = 3;   // one that the L2 cache has, a row away from the last
-constexpr double kSharedLine = 3;      // one that the cores' last cache has ...
-constexpr double kMemoryLine = 40;     // ... and one that it does not, with others that go on
-constexpr int64_t kOwnShare = 8;       // L2 caches that a core's share of the last cache is like
-constexpr int64_t kL2Ways = 16;
-constexpr int64_t kLineBytes = 64, kUnknownL1Bytes = 32 << 10;
-constexpr int64_t kL1SetSpan = 4096;   // bytes from one line to the next of the same set of L1
-constexpr int64_t kDotTile = 12;       // sums that products along contiguous memory keep at once ...
-constexpr int64_t kDotLoads = 8;       // ... and the vectors that they load for a step
-constexpr double kDotMask = 0.75;      // the part of a mask's comparisons that each of these takes
-constexpr double kDotSum = 8;          // the lanes of a vector added up
-constexpr double kTileCost = 40;           // stores and loop of one register tile
-constexpr double kStoredElement = 2;       // one that is stored by itself: an extraction beside it
-constexpr double kStridedVector = 8;       // one whose elements are stored with a short stride
-constexpr double kGroupCost = 400;         // a call, the argument loads, taking a chunk
-constexpr double kShareCost = 20000;       // waking a thread and waiting for it
-constexpr double kCyclesPerGroup = 40000;  // no group needs to be shorter
 constexpr int64_t kLeastReduction = 8, kLeastSide = 4;
 
 // One operand as the tile reads it.
@@ -75,7 +48,7 @@ struct Plan {
 class PackedProduct : Chooser {
  public:
   PackedProduct(Tiling& t, const KernelShape& k, const Target& target)
-      : Chooser(t, k, target), lanes_(cpu_lanes()) {}
+      : Chooser(t, k, target), lanes_(lanes(target)) {}
 
   bool run() {
     const Plan plan = best();
@@ -115,14 +88,11 @@ class PackedProduct : Chooser {
 
   // Every output axis stands around the sum, and how many steps that has is known.
   bool has_form() {
-    const auto& factors = t_.factors;
-    const Node* product = through_casts(k_.main_reduce->src(0).get());
-    for (size_t f = 0; f < factors.size(); f++) {
-      if (factors[f].product.get() != product) continue;
-      if (first_ < 0) first_ = int(f);
-      if (factors[f].reduces) return false;
-    }
-    if (first_ < 0) return false;
+    const std::vector<int> factors = main_factors();
+    if (factors.empty()) return false;
+    first_ = factors[0];
+    for (const int f : factors)
+      if (t_.factors[size_t(f)].reduces) return false;
     for (int a : k_.main_axes) {
       if (axis(a).symbolic || a < 0) return false;
       reduced_ *= left(a);
@@ -203,23 +173,19 @@ class PackedProduct : Chooser {
   // The register tile that wastes least at the edges and loads least inside. The accumulators, one
   // row of vectors and a broadcast fit the registers.
   void choose_tile(Plan& p) const {
-    const int64_t registers = std::max<int64_t>(target_.vector_registers, 8);
     double best = 1e300;
-    for (int64_t vectors = 1; vectors <= 4; vectors *= 2) {
-      const int64_t width = vectors * lanes_;
-      if (width > 64 || (width >= 2 * left(p.column) && vectors > 1)) continue;
-      const int64_t most = std::min<int64_t>(16, left(p.row));
-      for (int64_t rows = 1; rows <= most && rows * vectors + vectors + 1 <= registers; rows++) {
-        const double tiles = over_extents([&](int64_t part) {
-          return double(ceil_div(extent(p.column, part), width)) *
-                 double(ceil_div(extent(p.row, part), rows));
-        });
-        const double step = double(rows * vectors) + kLoadShare * double(vectors + rows);
-        const double cost =
-            tiles * (step * double(reduced_) + store_cost(p.column, p.row, width, rows));
-        if (cost < best) best = cost, p.width = width, p.rows = rows;
-      }
-    }
+    each_register_tile(std::min<int64_t>(16, left(p.row)), [&](int64_t width, int64_t rows) {
+      const int64_t vectors = width / lanes_;
+      if (width >= 2 * left(p.column) && vectors > 1) return;
+      const double tiles = over_extents([&](int64_t part) {
+        return double(ceil_div(extent(p.column, part), width)) *
+               double(ceil_div(extent(p.row, part), rows));
+      });
+      const double step = double(rows * vectors) + kLoadShare * double(vectors + rows);
+      const double cost =
+          tiles * (step * double(reduced_) + store_cost(p.column, p.row, width, rows));
+      if (cost < best) best = cost, p.width = width, p.rows = rows;
+    });
   }
 
   // Vectors where the columns are neighbours, or nearly; else each element by itself, in lines that
@@ -241,14 +207,12 @@ class PackedProduct : Chooser {
   }
 
   bool stays_in_l1(int64_t lines) const {
-    const int64_t bytes = target_.l1_bytes ? int64_t(target_.l1_bytes) : kUnknownL1Bytes;
-    return lines * kLineBytes <= bytes;
+    return lines * kLineBytes <= l1_bytes(target_);
   }
   // The rows are read where they lie, so far apart that the L1 cache cannot hold a line of each.
   bool share_a_set(const Plan& p) const {
-    const int64_t bytes = target_.l1_bytes ? int64_t(target_.l1_bytes) : kUnknownL1Bytes;
     return !p.stage_y && p.y.apart % kL1SetSpan == 0 && p.y.apart > 0 &&
-           p.rows > bytes / kL1SetSpan;
+           p.rows > l1_bytes(target_) / kL1SetSpan;
   }
   // The cost of sums in lanes along memory, as vector_products.cpp makes them: out of reach where
   // not both factors walk memory, or where a run has less than two vectors.

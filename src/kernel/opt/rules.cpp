@@ -137,9 +137,6 @@ std::string loop_refusal(const Tiling& t, const Opt& o) {
   if (!is_loop(axis.parts[size_t(axis.main)].kind)) return "nothing is left of the axis";
   if (keeps_rows(t))
     if (std::string why = kept_refusal(t, o); !why.empty()) return why;
-  if (workgroup_bytes(t, o) > std::max<int64_t>(t.target.shared_bytes, workgroup_bytes(t)))
-    return fmt::format("rows and sums of so many lanes exceed {} bytes of fast memory",
-                       t.target.shared_bytes);
   return axis.rows ? "what is left of the axis is shared out to the launch" : "";
 }
 
@@ -183,6 +180,18 @@ std::string amount_refusal(const Tiling& t, const Opt& o) {
   return shares_out ? workgroup_size_refusal(t, o) : "";
 }
 
+// Read off what the opt would make.
+std::string memory_refusal(const Tiling& t, const Opt& o) {
+  const bool shares = o.kind == OptKind::GroupReduce || has_part(t, -1, AxisKind::GroupReduce);
+  if (!shares && !keeps_rows(t)) return {};
+  Tiling then = t;
+  rule_of(o.kind).take(then, o);
+  if (workgroup_bytes(then) <= std::max<int64_t>(t.target.shared_bytes, workgroup_bytes(t)))
+    return {};
+  return fmt::format("rows and sums of so many lanes exceed {} bytes of fast memory",
+                     t.target.shared_bytes);
+}
+
 void take(Tiling& t, const Opt& o) {  // what is legal
   rule_of(o.kind).take(t, o);
   t.applied.push_back(o);
@@ -224,7 +233,8 @@ std::string refusal(const Tiling& t, const Opt& o) {
   if (o.axis < 0 || o.axis >= int(t.axes.size())) return "there is no such axis";
   if (rule.subject == Subject::Loop) why = loop_refusal(t, o);
   if (why.empty()) why = rule.refusal(t, o);
-  return why.empty() && rule.subject != Subject::Order ? amount_refusal(t, o) : why;
+  if (why.empty() && rule.subject != Subject::Order) why = amount_refusal(t, o);
+  return why.empty() && rule.subject == Subject::Loop ? memory_refusal(t, o) : why;
 }
 
 void apply(Tiling& t, const Opt& o) {

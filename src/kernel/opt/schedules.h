@@ -11,11 +11,20 @@
 namespace tuff::kernel {
 
 // ---- devices with workgroups ----------------------------------------------------------------
+// What a tile asks for once the launch is chosen.
+struct GpuTile {
+  bool chosen = false;       // false: nothing was done
+  std::vector<int> copied;   // operands that are copied into workgroup memory ...
+  int64_t loops_inside = 0;  // ... around so many of the innermost loops ...
+  bool ahead = false;        // ... and loaded ahead
+  int row = -1;              // the outer axis of the tile; -1: it has none
+};
+void stage_tile(Tiling& t, const GpuTile& tile);  // after all other opts
+
 // Sums of products of narrow numbers where the Target's subgroups multiply matrices: fragments in
-// registers, subgroups in a workgroup; all but the launch grid.
-bool tile_matrices(Tiling& t, const Target& target);
-// After the grid: factors are copied into workgroup memory, where that is faster than the caches.
-void stage_matrices(Tiling& t, const Target& target);
+// registers, subgroups in a workgroup; all but the launch grid. Factors are copied where workgroup
+// memory is faster than the caches.
+GpuTile tile_matrices(Tiling& t, const Target& target);
 
 // Software pipelining of copies that are made at one place: in two places of workgroup memory where
 // it has room for them, else in one, else not at all.
@@ -27,27 +36,16 @@ bool share_kept_rows(Tiling& t, const ir::UOp& ast, const KernelShape& k, const 
 
 // Sums of products: a register tile for each invocation, invocations that read the same beside each
 // other, and what they read copied into workgroup memory where that is faster than the caches.
-struct GpuTile {
-  bool chosen = false;  // false: no operand is reused, nothing was done
-  bool staged = false;  // the factors are worth copies, once the launch is chosen
-  int slab_loops = 0;   // loops of the reduction inside these
-  bool ahead = false;   // the invocations have the registers to load copies ahead
-  int row = -1;         // the outer axis of the tile; -1: it has none
-};
 GpuTile tile_gpu_product(Tiling& t, const KernelShape& k, const Target& target);
-void stage_gpu_product(Tiling& t, const GpuTile& tile);  // what comes after all other opts
 
 // Reductions that are no products: by subgroups, by all invocations of a workgroup, or in each
-// invocation alone. Gives how many invocations share a reduction; 0: each has its own.
-int64_t tile_gpu_reduction(Tiling& t, const ir::UOp& ast, const KernelShape& k,
-                           const Target& target);
+// invocation alone.
+void tile_gpu_reduction(Tiling& t, const ir::UOp& ast, const KernelShape& k, const Target& target);
 
 // Kernels that reduce nothing and load along another axis than they store: tiles of whole lines
-// both ways, which go through workgroup memory. Gives the operands to be copied once the launch is
-// chosen; none: nothing was done.
-std::vector<int> tile_gpu_transpose(Tiling& t, const ir::UOp& ast, const KernelShape& k,
-                                    const Target& target);
-void stage_gpu_transpose(Tiling& t, const std::vector<int>& operands);
+// both ways, which go through workgroup memory.
+GpuTile tile_gpu_transpose(Tiling& t, const ir::UOp& ast, const KernelShape& k,
+                           const Target& target);
 
 // ---- devices without ------------------------------------------------------------------------
 // Sums of products of narrow numbers that lie as the matrix instructions of a CPU want them: a tile

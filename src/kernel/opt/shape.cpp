@@ -166,12 +166,4 @@ KernelShape shape_of(const UOp& ast, const Tiling& t) {
   return k;
 }
 
-int64_t worthwhile_groups(const KernelShape& k, const Target& target) {
-  constexpr uint64_t kWorkPerMicrosecond = 4000;  // a core, conservatively: vector code does more
-  constexpr uint64_t kMinGroupMicroseconds = 20;  // below it, sharing costs more than it gains
-  const uint64_t micros = k.work / kWorkPerMicrosecond;
-  if (target.cores < 2 || micros < 2 * kMinGroupMicroseconds) return 1;
-  return int64_t(std::min<uint64_t>(uint64_t(target.cores) * 4, micros / kMinGroupMicroseconds));
-}
-
 }  // namespace tuff::kernel

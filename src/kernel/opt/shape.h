@@ -61,10 +61,6 @@ struct KernelShape {
 
 KernelShape shape_of(const ir::UOp& ast, const Tiling& t);
 
-// How many groups a launch on CPU threads is worth sharing out to; 1: none.
-int64_t worthwhile_groups(const KernelShape& k, const Target& target);
-
-
 // The largest divisor of n that is at most `most` (and a power of two if asked); 1 if there is
 // none.
 int64_t divisor_up_to(int64_t n, int64_t most, bool power_of_two = false);

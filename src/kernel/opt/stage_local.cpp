@@ -5,6 +5,7 @@
 
 #include "base/arith.h"
 #include "base/contains.h"
+#include "base/cost.h"
 #include "ir/kernel_floor.h"
 #include "ir/symbolic.h"
 #include "kernel/analysis/access.h"
@@ -16,13 +17,10 @@ using namespace ir;
 
 namespace {
 
-// Against bank conflicts, rows that are written across begin in different banks (32 banks of 4
-// bytes, as NVIDIA's, AMD's and Intel's devices have), so far apart that 4 elements stay one
-// vector.
+// Against bank conflicts, rows that are written across begin in different banks, so far apart
+// that 4 elements stay one vector.
 constexpr int64_t kPadBytes = 16;
 constexpr int64_t kMostTogether = 64;  // bytes of an invocation that it copies without a loop
-
-constexpr int64_t kBanks = 32;
 
 // In a tile that is read across, what lies `length` apart is in another bank each time, and so is
 // what lies a power of two apart in a row of short ones.
@@ -30,7 +28,7 @@ struct PaddedRow {
   int64_t length, pitch;
 };
 PaddedRow padded_row(int64_t row, int64_t per_word) {
-  const int64_t length = kBanks % row == 0 ? kBanks : row;
+  const int64_t length = cost::gpu::kBanks % row == 0 ? cost::gpu::kBanks : row;
   return {length, (ceil_div(length, per_word) | 1) * per_word};
 }
 

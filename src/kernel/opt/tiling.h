@@ -154,8 +154,7 @@ int64_t spread_row(const Tiling& t, int nest);  // elements of a row that Spread
 std::optional<std::array<uint32_t, 3>> workgroup_shape(int64_t invocations, const Target& target);
 
 // ---- workgroup memory, or what fast memory a CPU has (workgroup_memory.cpp)
-// Kept rows and the parts of shared reductions, so far or with one more opt.
-int64_t workgroup_bytes(const Tiling& t, const std::optional<Opt>& next = {});
+int64_t workgroup_bytes(const Tiling& t);  // kept rows and the parts of shared reductions
 // Bytes of kept rows and of what is reduced of them together; 0: no rows are kept.
 int64_t kept_bytes(const Tiling& t);
 // Bytes of one row of each kind that so many invocations share, `slab` elements long (0: whole).
@@ -174,6 +173,7 @@ struct TilePart {
 std::vector<TilePart> tile_parts(const Tiling& t, const Tiling::Operand& f, int64_t around);
 // What is copied: what Stage says, and factors of matrices that are computed.
 std::vector<Opt> copies_of(const Tiling& t, std::vector<Opt> staged);
+int64_t loops_of(const Tiling& t, const Tiling::Operand& f);  // those that Stage counts
 DType staged_type(const Tiling& t, const Tiling::Operand& f);
 // Elements of the copy that Stage(operand, around) makes; nullopt where a size is symbolic.
 std::optional<int64_t> staged_count(const Tiling& t, int operand, int64_t around);

@@ -41,13 +41,13 @@ class VectorProduct : Chooser {
  private:
   void widen_rows(ProductTile& best, const std::vector<int>& tile, int column,
                   int64_t width) const {
-    const int64_t registers = std::max<int64_t>(target_.vector_registers, 8);
     const int64_t vectors = std::max<int64_t>(width / cpu_lanes(), 1);
     for (int row : tile) {
       const bool pays = row != column && (saves_vectors(column, row) || !is_short_sum());
       const int64_t most = pays ? std::min<int64_t>(left(row), 16) : 1;
       for (int64_t rows = 1; rows <= most; rows++) {
-        if (left(row) % rows != 0 || rows * vectors + vectors + 1 > registers) continue;
+        if (left(row) % rows != 0 || rows * vectors + vectors + 1 > cost::cpu::registers(target_))
+          continue;
         const double loads = vector_loads(column, width, row, rows) / double(rows * width);
         if (loads < best.loads) best = {column, row, width, rows, loads};
       }
@@ -121,7 +121,7 @@ class GatheredDot : Chooser {
     const int f = gathered();
     if (f < 0) return -1;
     const int sum = k_.main_axes[0];
-    int64_t budget = std::max<int64_t>(target_.vector_registers, 8) / 2;
+    int64_t budget = cost::cpu::registers(target_) / 2;
     int longest = -1;
     for (const int a : reused_axes()) {
       const int64_t n = left(a);
@@ -142,9 +142,8 @@ class GatheredDot : Chooser {
     if (k_.main_axes.size() != 1) return -1;
     RangeDeps deps{UOp(k_.main_reduce)};
     const auto source = gathered_factor(k_.main_reduce, deps, cpu_lanes());
-    const Node* product = through_casts(k_.main_reduce->src(0).get());
-    for (size_t f = 0; source && f < t_.factors.size(); f++)
-      if (t_.factors[f].product.get() == product && t_.factors[f].source == *source) return int(f);
+    for (const int f : main_factors())
+      if (source && t_.factors[size_t(f)].source == *source) return f;
     return -1;
   }
 };

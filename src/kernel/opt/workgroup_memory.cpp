@@ -17,50 +17,36 @@ using namespace ir;
 namespace {
 
 bool widens_rows(const AxisPart& p) { return is_lane(p.kind) || p.kind == AxisKind::Local; }
-bool widens_rows(const Opt& o) {
-  return o.kind == OptKind::Upcast || o.kind == OptKind::Vector || o.kind == OptKind::Unroll ||
-         o.kind == OptKind::Local;
-}
 
 // Of those that share it (see lower/reduce.cpp): lanes hand each other theirs, if shares are
 // neighbours. Whole subgroups remain whole with more invocations.
-int64_t parts_in_memory(const Tiling& t, const Tiling::Reduction& r,
-                        const std::optional<Opt>& next) {
-  int64_t width = columns_together(t), invocations = local_size(t);
-  bool neighbours = !t.matrices && !t.shares_outermost;
-  if (next && next->kind == OptKind::Spread) neighbours = false;
-  if (next && (next->kind == OptKind::Local || next->kind == OptKind::GroupReduce)) {
-    const bool shares = next->kind == OptKind::GroupReduce || is_column(t, *next) ||
-                        is_beside_shared(t, next->axis);
-    if (!shares && !keeps_rows(t) && has_part(t, -1, AxisKind::GroupReduce)) neighbours = false;
-    invocations = (shares ? invocations / width : invocations) * next->amount;
-    width = shares ? next->amount : width;
-  }
-  if (!neighbours || r.bytes != 4 || !folds_in_subgroups(t.target, width, invocations)) return width;
+int64_t parts_in_memory(const Tiling& t, const Tiling::Reduction& r) {
+  const int64_t width = columns_together(t);
+  const bool neighbours = !t.matrices && !t.shares_outermost;
+  if (!neighbours || r.bytes != 4 || !folds_in_subgroups(t.target, width, local_size(t)))
+    return width;
   return width > int64_t(t.target.subgroup_size) ? width / int64_t(t.target.subgroup_size) : 0;
 }
 
 // Each invocation stores what it alone reads: its nest has columns, none of them masked, and no row
 // is filled by several.
-bool is_overwriting(const Tiling& t, const Tiling::Stored& s, const std::optional<Opt>& next) {
+bool is_overwriting(const Tiling& t, const Tiling::Stored& s) {
   if (!s.overwrites) return false;
   bool has_columns = false;
   for (int i = 0; i < int(t.axes.size()); i++) {
     const Axis& a = t.axes[size_t(i)];
-    const bool is_next = next && i == next->axis && a.main_is_const();
-    const bool local = has_part(t, i, AxisKind::Local) || (is_next && next->kind == OptKind::Local);
+    const bool local = has_part(t, i, AxisKind::Local);
     const bool closed = contains(s.axes, i) && !contains(s.around, i);
     // Past the end of its last slab an invocation has a place of its own there; past that of a whole
     // row it reads the last element.
-    const bool splits = is_next && next->kind != OptKind::Slab;
-    if (closed && !a.slabs &&
-        (a.padded || (splits && a.main_size() % std::max<int64_t>(next->amount, 1))))
-      return false;
+    if (closed && !a.slabs && a.padded) return false;
     if (!a.column && local && !contains(s.around, i)) return false;
     has_columns = has_columns || (closed && local);
   }
   return has_columns;
 }
+
+constexpr int64_t kAllLoops = 1 << 20;
 
 bool computes_factors(const Tiling& t) {
   return t.matrices && (t.matrices->a.computed || t.matrices->b.computed);
@@ -68,28 +54,23 @@ bool computes_factors(const Tiling& t) {
 
 }  // namespace
 
-int64_t workgroup_bytes(const Tiling& t, const std::optional<Opt>& next) {
+int64_t workgroup_bytes(const Tiling& t) {
   const auto rows = [&](const std::vector<int>& around) {
     int64_t n = 1;
-    for (int a : around) {
+    for (int a : around)
       for (const AxisPart& p : t.axes[size_t(a)].parts) n *= widens_rows(p) ? p.size->max : 1;
-      if (next && a == next->axis && widens_rows(*next)) n *= next->amount;
-    }
     return n;
   };
   int64_t total = 0;
   for (const Tiling::Stored& s : t.stored) {
-    if (s.kept_bytes && !is_overwriting(t, s, next)) total += s.kept_bytes * rows(s.around);
+    if (s.kept_bytes && !is_overwriting(t, s)) total += s.kept_bytes * rows(s.around);
   }
-  const bool begins_spread = next && next->kind == OptKind::Spread && !t.spread.groups;
-  const int64_t width = t.spread.groups ? t.spread.width : begins_spread ? spread_width(t) : 1;
   for (const Tiling::Reduction& r : t.reductions) {
     const bool is_spread =
         std::ranges::any_of(r.around, [&](int a) { return t.axes[size_t(a)].rows > 0; });
     for (int a : r.own) {
-      const bool is_next = next && a == next->axis && next->kind == OptKind::GroupReduce;
-      if (is_next || has_part(t, a, AxisKind::GroupReduce))
-        total += r.bytes * rows(r.around) * (is_spread ? 1 : width) * parts_in_memory(t, r, next);
+      if (has_part(t, a, AxisKind::GroupReduce))
+        total += r.bytes * rows(r.around) * (is_spread ? 1 : t.spread.width) * parts_in_memory(t, r);
     }
   }
   return total;
@@ -158,8 +139,12 @@ std::vector<TilePart> tile_parts(const Tiling& t, const Tiling::Operand& f, int6
   return out;
 }
 
+int64_t loops_of(const Tiling& t, const Tiling::Operand& f) {
+  return std::ranges::count_if(tile_parts(t, f, kAllLoops),
+                               [](const TilePart& p) { return is_loop(p.part.kind); });
+}
+
 std::vector<Opt> copies_of(const Tiling& t, std::vector<Opt> staged) {
-  constexpr int64_t kAllLoops = 1 << 20;
   const int64_t around = staged.empty() ? kAllLoops : staged[0].amount;
   for (int f = 0; computes_factors(t) && f < int(t.factors.size()); f++) {
     const Tiling::Operand& factor = t.factors[size_t(f)];
