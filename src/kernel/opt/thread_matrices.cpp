@@ -60,7 +60,8 @@ class ThreadMatrices : Chooser {
   void launch(int a) {
     if (a < 0) return;
     const int64_t room = std::max<int64_t>(int64_t(target_.l2_bytes) / 2, 1);
-    const int64_t wanted = std::max(ceil_div(bytes_along(a), room), worthwhile_groups(k_, target_));
+    const int64_t wanted = std::max(ceil_div(bytes_along(a), room),
+                                    cost::worthwhile_groups(k_.work, target_));
     for (int64_t groups = std::min(wanted, left(a)); groups <= left(a); groups++) {
       if (left(a) % groups != 0) continue;
       if (groups > 1) launch_along(a, groups);
