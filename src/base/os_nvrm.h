@@ -268,7 +268,8 @@ inline constexpr uint32_t GraphicsException = 13, MmuFault = 31, Pbdma = 32, Cop
 namespace uvm {
 inline constexpr unsigned long kInitialize = 0x30000001, kRegisterGpuVaSpace = 25,
                                kUnregisterGpuVaSpace = 26, kRegisterChannel = 27,
-                               kUnregisterChannel = 28, kMapExternal = 33, kFree = 34,
+                               kUnregisterChannel = 28, kEnablePeerAccess = 29,
+                               kMapExternal = 33, kFree = 34,
                                kRegisterGpu = 37, kUnregisterGpu = 38, kCreateExternalRange = 73,
                                kMmInitialize = 75;
 struct Initialize {
@@ -309,6 +310,10 @@ struct UnregisterChannel {
   Handle client, channel;
   uint32_t status;
 };
+struct PeerAccess {
+  Uuid a, b;
+  uint32_t status;
+};
 struct Range {  // of CreateExternalRange and Free
   uint64_t base, length;
   uint32_t status, pad;
@@ -329,7 +334,7 @@ struct MapExternalEnd {
 };
 static_assert(sizeof(RegisterGpu) == 40 && sizeof(UnregisterGpu) == 20 &&
               sizeof(RegisterVaSpace) == 32 && sizeof(RegisterChannel) == 56 &&
-              sizeof(UnregisterChannel) == 28 && sizeof(Range) == 24 &&
+              sizeof(UnregisterChannel) == 28 && sizeof(PeerAccess) == 36 && sizeof(Range) == 24 &&
               sizeof(GpuAttributes) == 36);
 constexpr uint32_t map_external_bytes(const Branch& b) {
   const uint32_t begin = sizeof(MapExternalBegin) + b.gpu_attributes * sizeof(GpuAttributes);

@@ -111,6 +111,21 @@ std::unique_ptr<hcq::Signal> NvDevice::create_signal(uint64_t value) {
   return std::make_unique<NvSignal>(semaphores_, value, [this] { check_status(); });
 }
 
+bool NvDevice::reaches(const hcq::Device& other) const {
+  const auto* peer = dynamic_cast<const NvDevice*>(&other);
+  return peer && peer->gpu_.client() == gpu_.client() &&
+         gpu_.client()->spaces().are_peers(space_, peer->space_);
+}
+
+void NvDevice::share(const hcq::MemoryBlock& block, hcq::Device& to) {
+  auto& peer = static_cast<NvDevice&>(to);
+  const bool shared = blocks_.with(block.address, [&](Buffer* buffer) {
+    TUFF_CHECK(buffer, "{}: {:#x} begins no block", info_.name, block.address);
+    return buffer->map_for(peer.space_);
+  });
+  if (shared) peer.blocks_.known().add_shared(block.address, block.size_bytes, info_.name);
+}
+
 // An emulated machine tells what ended a channel after it has left the record: so what was found is
 // taken first.
 void NvDevice::check_status() {

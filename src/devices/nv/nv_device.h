@@ -15,7 +15,7 @@ namespace tuff::devices::nv {
 hcq::DeviceInfo describe(const GpuFacts& facts, const Client& client, const std::string& name,
                          bool emulated);
 
-class NvDevice final : public hcq::Device {
+class NvDevice final : public hcq::Device, private hcq::Peers {
  public:
   NvDevice(NvIface& iface, std::shared_ptr<Client> client, const nvrm::CardInfo& card,
            const std::string& name);
@@ -30,11 +30,15 @@ class NvDevice final : public hcq::Device {
   hcq::Queue* copy_queue() override { return &*copy_; }
   std::unique_ptr<hcq::Signal> create_signal(uint64_t value) override;
   void check_status() override;
+  hcq::Peers* peers() override { return this; }
+  Space& space() { return space_; }
 
  protected:
   void on_lost() noexcept override { group_.stop(); }
 
  private:
+  bool reaches(const hcq::Device& other) const override;
+  void share(const hcq::MemoryBlock& block, hcq::Device& to) override;
   [[noreturn]] void lose(const ChannelError& error, std::string findings);
 
   // Copies of what the iface has: devices may outlive the registry's own.

@@ -42,8 +42,11 @@ KernelCode HandleBinding::kernel(const hcq::Program& program) const {
 
 uint64_t HandleBinding::signal_address(const hcq::Signal& signal) const {
   const auto* own = dynamic_cast<const NvSignal*>(&signal);
-  if (!own || !own->is_of(pages_))
-    fail<Unsupported>("NV: a queue can wait for and raise signals of its own GPU alone");
+  if (own && own->is_of(pages_)) return own->address();
+  Space& space = pages_.space();
+  if (!own || !space.gpu().client()->spaces().are_peers(own->space(), space))
+    fail<Unsupported>("NV: a queue can wait for and raise signals of its own GPU and of peers");
+  own->map_for(space);
   return own->address();
 }
 

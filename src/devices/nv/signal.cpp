@@ -31,6 +31,12 @@ void SemaphorePages::give_back(const Word& word) noexcept {
   free_.push_back(word);
 }
 
+void SemaphorePages::map_for(const Word& word, Space& space) {
+  std::lock_guard lock(mutex_);
+  for (const auto& page : pages_)
+    if (word.address - page->address() < page->size_bytes()) page->map_for(space);
+}
+
 NvSignal::NvSignal(SemaphorePages& pages, uint64_t value, std::function<void()> ask)
     : pages_(pages), word_(pages.take()), ask_(std::move(ask)) {
   set(value);

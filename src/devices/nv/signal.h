@@ -23,6 +23,9 @@ class SemaphorePages {
   explicit SemaphorePages(Space& space) : space_(space) {}
   Word take();
   void give_back(const Word& word) noexcept;
+  Space& space() const { return space_; }
+  // Has channels of another GPU of the client reach it too, at its address.
+  void map_for(const Word& word, Space& space);
 
  private:
   Space& space_;
@@ -42,6 +45,8 @@ class NvSignal final : public hcq::Signal {
   void set(uint64_t value) override;
   uint64_t address() const { return word_.address; }
   bool is_of(const SemaphorePages& pages) const { return &pages == &pages_; }
+  const Space& space() const { return pages_.space(); }
+  void map_for(Space& space) const { pages_.map_for(word_, space); }
 
  private:
   SemaphorePages& pages_;

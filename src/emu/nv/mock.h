@@ -22,6 +22,8 @@ struct MockOptions {
   uint32_t sm = 86;                   // of chip.h
   uint32_t driver = 550;              // the branch
   uint64_t seed = 1;                  // of what is free to choose
+  // Whether the GPUs reach each other's video memory: asked for, or over NVLink from the beginning.
+  enum class Peers : uint8_t { None, Pcie, NvLink } peers = Peers::Pcie;
   // The fail'th call (counted from 1; 0: none) is refused: with the status where its struct has
   // one, else with EIO.
   uint64_t fail = 0;
@@ -32,8 +34,8 @@ struct MockOptions {
   std::function<void(const Finding&)> report;  // on any thread
 };
 
-// "gpus:1,vram:4096,sm:90,driver:570,seed:7,fail:12,status:26,stop:100", each where wanted; vram in
-// MiB. TUFF_MOCK's form. Throws InvalidArgument naming what is known.
+// "gpus:1,vram:4096,sm:90,driver:570,seed:7,peers:1,fail:12,status:26,stop:100", each where wanted;
+// vram in MiB. TUFF_MOCK's form. Throws InvalidArgument naming what is known.
 MockOptions parse_options(const std::string& text);
 
 struct MockStats {

@@ -53,10 +53,15 @@ struct Machine {
 };
 
 struct Opened : OpenDevice {
-  explicit Opened(Machine& m) {
-    device = nv_open(m.iface, "");
+  explicit Opened(Machine& m, const std::string& selector = "") {
+    device = nv_open(m.iface, selector);
     programs = device->load(binaries());
   }
 };
+
+// For the value of that slot.
+inline Command wait_for(hcq::Signal& signal, uint32_t slot = 0) {
+  return {WaitCmd{&signal, slot}, {}, ""};
+}
 
 }  // namespace tuff::devices::nv::test

@@ -12,6 +12,7 @@
 #include "base/os_kernel.h"
 #include "base/os_nvrm.h"
 #include "devices/kernel_file.h"
+#include "devices/nv/rm/spaces.h"
 
 namespace tuff::devices::nv {
 
@@ -37,6 +38,8 @@ class Client {
   const std::string& version() const { return version_; }
   int control_fd() const { return control_.fd(); }
   nvrm::Handle root() const { return root_; }
+  Addresses& addresses() { return addresses_; }
+  Spaces& spaces() { return spaces_; }
   std::vector<nvrm::CardInfo> cards() const;
   // To read and write.
   KernelFile open(const std::string& path) const;
@@ -75,6 +78,8 @@ class Client {
   const nvrm::Branch* branch_ = nullptr;
   KernelFile uvm_, uvm_process_;
   nvrm::Handle root_ = 0;
+  Addresses addresses_;
+  Spaces spaces_;
 };
 
 // An object of RM, freed with this one: those beneath it have to be gone.

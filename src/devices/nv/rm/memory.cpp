@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <vector>
@@ -11,22 +12,26 @@
 namespace tuff::devices::nv {
 namespace {
 
-// All that addresses have room for in methods and QMDs, beyond where drivers put their own.
-constexpr uint64_t kFirstAddress = 1ull << 36, kEndOfAddresses = 1ull << 40;
 constexpr uint64_t kHugePageBytes = 2u << 20, kBigPageBytes = 64u << 10;
 constexpr uint64_t kFewestHugeBytes = 8u << 20;
 constexpr uint32_t kReadWriteAtomic = 1;  // UvmGpuMappingTypeReadWriteAtomic
 constexpr uint32_t kOwner = 0x74756666;   // any number: RM keeps it with the memory
 
+uint64_t next_number() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
 }  // namespace
 
-Space::Space(Gpu& gpu) : gpu_(gpu), next_(kFirstAddress) {
+Space::Space(Gpu& gpu) : gpu_(gpu), number_(next_number()) {
   nvrm::VaSpaceParameters p{};
   p.flags = nvrm::kSpacePageFaulting | nvrm::kSpaceExternallyOwned;
   space_ = std::make_unique<Object>(gpu.client(), gpu.device(), nvrm::object::VaSpace, "VA space",
                                     p);
   try {
     register_with_uvm();
+    gpu_.client()->spaces().add(*this);
   } catch (...) {
     unregister();
     throw;
@@ -49,37 +54,15 @@ void Space::register_with_uvm() {
   space_registered_ = true;
 }
 
-Space::~Space() { unregister(); }
+Space::~Space() {
+  gpu_.client()->spaces().remove(*this);
+  unregister();
+}
 
 void Space::unregister() noexcept {
   const nvrm::uvm::UnregisterGpu own{gpu_.facts().uuid, 0};
   if (space_registered_) gpu_.client()->undo_uvm(nvrm::uvm::kUnregisterGpuVaSpace, own);
   if (gpu_registered_) gpu_.client()->undo_uvm(nvrm::uvm::kUnregisterGpu, own);
-}
-
-// The next that are free behind those given out last: what was freed is used late again, so that a
-// stray access to it is a fault.
-uint64_t Space::reserve(uint64_t size_bytes, uint64_t alignment) {
-  std::lock_guard lock(mutex_);
-  for (const uint64_t from : {next_, kFirstAddress}) {
-    uint64_t at = align_up(from, alignment);
-    auto after = used_.lower_bound(at);
-    if (after != used_.begin()) at = std::max(at, align_up(std::prev(after)->second, alignment));
-    while (after != used_.end() && after->first < at + size_bytes) {
-      at = align_up(after->second, alignment);
-      ++after;
-    }
-    if (at + size_bytes > kEndOfAddresses) continue;
-    used_[at] = at + size_bytes + kPageBytes;  // nothing lies directly behind
-    next_ = used_[at];
-    return at;
-  }
-  fail<OutOfMemory>("NV: no addresses are left for {} bytes", size_bytes);
-}
-
-void Space::give_back(uint64_t address) noexcept {
-  std::lock_guard lock(mutex_);
-  used_.erase(address);
 }
 
 // ---- memory
@@ -92,7 +75,8 @@ Buffer::Buffer(Space& space, size_t size_bytes, MemoryDomain domain)
   try {
     allocate(domain);
     address_ = space.reserve(size_, huge ? kHugePageBytes : kBigPageBytes);
-    map_on_gpu();
+    create_range();
+    map_for(space);
     if (domain != MemoryDomain::Video) map_on_host(domain);
   } catch (...) {
     release();
@@ -122,16 +106,21 @@ void Buffer::allocate(MemoryDomain domain) {
       fmt::format("{} bytes of {} memory", size_, system ? "system" : "video").c_str(), p);
 }
 
-void Buffer::map_on_gpu() {
-  Client& client = *space_.gpu().client();
+void Buffer::create_range() {
   nvrm::uvm::Range range{address_, size_, 0, 0};
-  client.uvm(nvrm::uvm::kCreateExternalRange, "UVM_CREATE_EXTERNAL_RANGE", range);
+  space_.gpu().client()->uvm(nvrm::uvm::kCreateExternalRange, "UVM_CREATE_EXTERNAL_RANGE", range);
   in_range_ = true;
+}
+
+bool Buffer::map_for(Space& space) {
+  std::lock_guard lock(mutex_);
+  if (mapped_for_.contains(space.number())) return false;
+  const Client& client = *space_.gpu().client();
   const nvrm::Branch& branch = client.branch();
   std::vector<std::byte> call(nvrm::uvm::map_external_bytes(branch));
   const nvrm::uvm::MapExternalBegin begin{address_, size_, 0};
   nvrm::uvm::GpuAttributes attributes{};
-  attributes.gpu = space_.gpu().facts().uuid;
+  attributes.gpu = space.gpu().facts().uuid;
   attributes.mapping = kReadWriteAtomic;
   const nvrm::uvm::MapExternalEnd end{1, client.control_fd(), client.root(), memory_->handle(), 0};
   std::byte* const last = call.data() + call.size() - sizeof end;
@@ -142,6 +131,8 @@ void Buffer::map_on_gpu() {
   client.uvm(nvrm::uvm::kMapExternal,
              fmt::format("UVM_MAP_EXTERNAL_ALLOCATION({} bytes)", size_).c_str(), call.data(),
              status);
+  mapped_for_.insert(space.number());
+  return true;
 }
 
 void Buffer::map_on_host(MemoryDomain domain) {

@@ -1,13 +1,13 @@
-// Space: the addresses of one GPU, which unified memory (UVM) keeps in its page tables, and Buffer:
-// memory that is mapped there, and to the host where it asks for that. Used by channels, programs
-// and the device's blocks. Addresses are the GPU's own: below 2^40, where every method and QMD
-// reaches them, and not the host's.
+// Space: what addresses mean to one GPU, which unified memory (UVM) keeps in its page tables, and
+// Buffer: memory that is mapped there, to the host where it asks for that, and at the same address to
+// GPUs that are peers. Used by channels, programs and the device's blocks. Addresses are below 2^40,
+// where every method and QMD reaches them, and not the host's.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 
 #include "devices/nv/rm/gpu.h"
 
@@ -20,19 +20,20 @@ class Space {
   Space(const Space&) = delete;
   Gpu& gpu() const { return gpu_; }
   nvrm::Handle handle() const { return space_->handle(); }
+  uint64_t number() const { return number_; }  // never the same twice
   // Addresses that nothing has; OutOfMemory.
-  uint64_t reserve(uint64_t size_bytes, uint64_t alignment);
-  void give_back(uint64_t address) noexcept;
+  uint64_t reserve(uint64_t size_bytes, uint64_t alignment) {
+    return gpu_.client()->addresses().reserve(size_bytes, alignment);
+  }
+  void give_back(uint64_t address) noexcept { gpu_.client()->addresses().give_back(address); }
 
  private:
   void register_with_uvm();
   void unregister() noexcept;
   Gpu& gpu_;
+  const uint64_t number_;
   std::unique_ptr<Object> space_;
   bool gpu_registered_ = false, space_registered_ = false;
-  std::mutex mutex_;
-  std::map<uint64_t, uint64_t> used_;  // ends, by address
-  uint64_t next_;
 };
 
 // An object of RM in the address space of the process, through a file that nothing else is mapped
@@ -56,10 +57,13 @@ class Buffer {
   size_t size_bytes() const { return size_; }
   std::byte* host() const { return host_; }  // null: the host does not map it
   nvrm::Handle handle() const { return memory_->handle(); }
+  // At its address on another GPU too, which has to be a peer where this is video memory. False: it
+  // is mapped there. Throws where it cannot be.
+  bool map_for(Space& space);
 
  private:
   void allocate(MemoryDomain domain);
-  void map_on_gpu();
+  void create_range();
   void map_on_host(MemoryDomain domain);
   void release() noexcept;
   Space& space_;
@@ -68,6 +72,8 @@ class Buffer {
   std::byte* host_ = nullptr;
   std::unique_ptr<Object> memory_;
   bool in_range_ = false;
+  std::mutex mutex_;
+  std::set<uint64_t> mapped_for_;  // numbers of spaces
 };
 
 }  // namespace tuff::devices::nv

@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kSpinForDoorbellNs = 20'000, kBusyNs = 20'000'000;
 constexpr auto kLookOften = std::chrono::microseconds(50);
 constexpr auto kLookSeldom = std::chrono::milliseconds(1);
-constexpr int kStepsInARow = 16;
+constexpr uint32_t kStepsInARow = 16;
 constexpr uint32_t kNotRung = ~0u;  // no channel has that token
 
 uint32_t& doorbell_of(const Pages& pages) {
@@ -24,8 +24,9 @@ uint32_t& doorbell_of(const Pages& pages) {
 
 }  // namespace
 
-Engines::Engines(uint32_t gpus, const std::shared_ptr<PageFile>& file, Reports& reports)
-    : reports_(reports) {
+Engines::Engines(uint32_t gpus, const std::shared_ptr<PageFile>& file, Reports& reports,
+                 uint64_t seed)
+    : reports_(reports), random_(seed) {
   for (uint32_t i = 0; i < gpus; ++i) {
     doorbells_.push_back(Pages::make(os::nvrm::kUsermodeBytes, file));
     if (!doorbells_.back().data()) fail<OutOfMemory>("emulated GPU: no memory for doorbells");
@@ -88,11 +89,23 @@ void Engines::run() {
   while (!stopped_) {
     const uint64_t seen = wakes_;
     bool went_on = look_at_doorbells();
-    for (const Entry& e : entries())
-      for (int k = 0; k < kStepsInARow && e.context->step(); ++k) went_on = true;
+    went_on = step_one(entries()) || went_on;
     if (went_on) idle_since = os::monotonic_ns();
     else sleep(idle_since, seen);
   }
+}
+
+// Of several one that can go on, for one step or for many, so that others stand still anywhere.
+bool Engines::step_one(const std::vector<Entry>& all) {
+  const bool alone = all.size() < 2;
+  const size_t first = alone ? 0 : random_.below(all.size());
+  const uint32_t most = alone || random_.below(2u) ? kStepsInARow : 1;
+  bool went_on = false;
+  for (size_t i = 0; i < all.size() && !went_on; ++i) {
+    Context& context = *all[(first + i) % all.size()].context;
+    for (uint32_t k = 0; k < most && context.step(); ++k) went_on = true;
+  }
+  return went_on;
 }
 
 void Engines::sleep(uint64_t idle_since_ns, uint64_t seen) {

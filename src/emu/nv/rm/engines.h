@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/split_mix.h"
 #include "emu/kernel/pages.h"
 #include "emu/nv/context.h"
 
@@ -19,7 +20,7 @@ namespace tuff::emu::nv {
 
 class Engines {
  public:
-  Engines(uint32_t gpus, const std::shared_ptr<PageFile>& file, Reports& reports);
+  Engines(uint32_t gpus, const std::shared_ptr<PageFile>& file, Reports& reports, uint64_t seed);
   ~Engines();
   const Pages& doorbells(uint32_t gpu) const { return doorbells_[gpu]; }
   void add(uint32_t gpu, std::shared_ptr<Context> context);
@@ -35,12 +36,14 @@ class Engines {
   void run();
   std::vector<Entry> entries();
   bool look_at_doorbells();
+  bool step_one(const std::vector<Entry>& all);
   void sleep(uint64_t idle_since_ns, uint64_t seen);
   Reports& reports_;
   std::vector<Pages> doorbells_;  // by GPU
   std::mutex mutex_;
   std::condition_variable woken_;
   std::vector<Entry> entries_;
+  SplitMix64 random_;  // of which context goes on, where there are several
   std::atomic<uint64_t> wakes_ = 0;
   std::atomic<bool> stopped_ = false;
   std::thread thread_;

@@ -39,7 +39,7 @@ class NvMachine final : public Mock {
       : options_(options),
         reports_(options.report),
         file_(std::make_shared<PageFile>()),
-        engines_(options_.gpus, file_, reports_),
+        engines_(options_.gpus, file_, reports_, options_.seed),
         objects_(options_, file_, engines_, reports_) {}
   ~NvMachine() override {
     for (const auto& [fd, file] : files_) ::close(fd);
@@ -417,6 +417,10 @@ int NvMachine::unified(OpenFile& file, unsigned long request, void* argument) {
     case uvm::kUnregisterChannel:
       run<uvm::UnregisterChannel>("UVM_UNREGISTER_CHANNEL", argument,
                                   [&](auto& a) { u.unregister_channel(a); });
+      return 0;
+    case uvm::kEnablePeerAccess:
+      run<uvm::PeerAccess>("UVM_ENABLE_PEER_ACCESS", argument,
+                           [&](auto& a) { u.enable_peers(a); });
       return 0;
     case uvm::kCreateExternalRange:
       run<uvm::Range>("UVM_CREATE_EXTERNAL_RANGE", argument, [&](auto& a) { u.create_range(a); });

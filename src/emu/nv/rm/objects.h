@@ -84,6 +84,7 @@ class Objects {
   const nvrm::Branch& branch() const { return branch_; }
   nvrm::Uuid uuid_of(uint32_t gpu) const;
   bool has_gpu(const nvrm::Uuid& uuid) const;
+  MockOptions::Peers peers() const { return options_.peers; }
 
  private:
   struct Client {

@@ -15,6 +15,7 @@ void set_option(MockOptions& o, const std::string& name, uint64_t value) {
   if (name == "gpus") o.gpus = uint32_t(in_range(name, value, 1, kMostGpus));
   else if (name == "vram") o.vram_bytes = in_range(name, value, 64, kMostVramMib) << 20;
   else if (name == "seed") o.seed = value;
+  else if (name == "peers") o.peers = MockOptions::Peers(in_range(name, value, 0, 2));
   else if (name == "fail") o.fail = value;
   else if (name == "status") o.status = uint32_t(in_range(name, value, 1, 0xffff));
   else if (name == "no_status") o.no_status = in_range(name, value, 0, 1) != 0;
@@ -31,7 +32,7 @@ void set_option(MockOptions& o, const std::string& name, uint64_t value) {
   } else {
     fail<InvalidArgument>(
         "TUFF_MOCK: '{}' is not known of an NVIDIA machine; known are gpus, vram (MiB), seed, sm, "
-        "driver, fail, status, no_status, stop",
+        "driver, peers (0 none, 1 PCIe, 2 NVLink), fail, status, no_status, stop",
         name);
   }
 }

@@ -39,6 +39,10 @@ void Uvm::register_gpu(const nvrm::uvm::RegisterGpu& a) {
 void Uvm::unregister_gpu(const nvrm::uvm::UnregisterGpu& a) {
   if (gpu(a.gpu).space) refuse_rm(Status::InvalidState, "the GPU's VA space is registered");
   gpus_.erase(a.gpu);
+  std::erase_if(peers_, [&](const auto& p) { return p.first == a.gpu || p.second == a.gpu; });
+  unmap_where([&](const RangeEntry& r, const SpaceObject& space) {
+    return r.memory->video && r.memory->gpu != space.gpu && objects_.uuid_of(r.memory->gpu) == a.gpu;
+  });
 }
 
 void Uvm::register_space(const nvrm::uvm::RegisterVaSpace& a) {
@@ -54,8 +58,40 @@ void Uvm::unregister_space(const nvrm::uvm::UnregisterGpu& a) {
   for (const auto& [handles, c] : channels_)
     if (c.gpu == a.gpu)
       refuse_rm(Status::InvalidState, "channel {:#x} is registered", handles.second);
+  unmap_where([&](const RangeEntry&, const SpaceObject& space) { return &space == g.space.get(); });
   g.space->registered = false;
   g.space = nullptr;
+}
+
+// Takes mappings away that are wanted so, as UVM does with a VA space and with a GPU.
+void Uvm::unmap_where(
+    const std::function<bool(const RangeEntry&, const SpaceObject&)>& is_wanted) {
+  for (auto& [base, r] : ranges_)
+    std::erase_if(r.mapped, [&](const auto& space) {
+      const bool wanted = is_wanted(r, *space);
+      if (wanted) space->context->unmap(base);
+      return wanted;
+    });
+}
+
+// For GPUs over PCIe alone (uvm_gpu_retain_pcie_peer_access): others are peers or cannot be.
+void Uvm::enable_peers(const nvrm::uvm::PeerAccess& a) {
+  gpu(a.a), gpu(a.b);
+  if (a.a == a.b || peers_.contains({a.a, a.b}))
+    refuse_rm(Status::InvalidDevice, "one GPU, or peers already");
+  if (objects_.peers() != MockOptions::Peers::Pcie)
+    throw RmRefused{objects_.peers() == MockOptions::Peers::None ? Status::NotSupported
+                                                                  : Status::InvalidDevice,
+                    "the GPUs are not peers over PCIe", false};
+  peers_.emplace(a.a, a.b);
+  peers_.emplace(a.b, a.a);
+}
+
+void Uvm::require_peers(const nvrm::Uuid& owner, const nvrm::Uuid& mapping) const {
+  if (!gpus_.contains(owner)) refuse_rm(Status::InvalidDevice, "the owner is not registered");
+  if (objects_.peers() == MockOptions::Peers::NvLink || peers_.contains({owner, mapping})) return;
+  throw RmRefused{Status::InvalidDevice, "video memory of a GPU that is no peer",
+                  objects_.peers() == MockOptions::Peers::Pcie};
 }
 
 void Uvm::register_channel(const nvrm::uvm::RegisterChannel& a) {
@@ -120,11 +156,14 @@ void Uvm::map(const nvrm::uvm::MapExternalBegin& begin, const nvrm::uvm::MapExte
   for (const nvrm::uvm::GpuAttributes& a : attributes) {
     const GpuEntry& g = gpu(a.gpu);
     if (!g.space) refuse_rm(Status::InvalidDevice, "the GPU has no VA space");
+    const bool foreign = o.memory->gpu != g.space->gpu;
+    if (foreign && o.memory->video) require_peers(objects_.uuid_of(o.memory->gpu), a.gpu);
     if (a.mapping > 3) refuse_rm(Status::InvalidArgument, "a mapping of kind {}", a.mapping);
     constexpr uint32_t kReadOnly = 3;
     g.space->context->addresses.map(
         {begin.base, o.memory, a.mapping != kReadOnly, true, false, 0});
     range->second.mapped.push_back(g.space);
+    range->second.memory = o.memory;
   }
 }
 
@@ -144,6 +183,7 @@ void Uvm::clear() {
   for (const auto& [base, r] : ranges_)
     for (const auto& space : r.mapped) space->context->unmap(base);
   channels_.clear();
+  peers_.clear();
   ranges_.clear();
   gpus_.clear();
 }

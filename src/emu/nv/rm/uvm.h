@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -25,6 +27,7 @@ class Uvm {
   void unregister_space(const nvrm::uvm::UnregisterGpu& a);
   void register_channel(const nvrm::uvm::RegisterChannel& a);
   void unregister_channel(const nvrm::uvm::UnregisterChannel& a);
+  void enable_peers(const nvrm::uvm::PeerAccess& a);
   void create_range(const nvrm::uvm::Range& a);
   void map(const nvrm::uvm::MapExternalBegin& begin, const nvrm::uvm::MapExternalEnd& end,
            std::span<const nvrm::uvm::GpuAttributes> attributes);
@@ -38,6 +41,7 @@ class Uvm {
   };
   struct RangeEntry {
     uint64_t length = 0;
+    std::shared_ptr<MemoryObject> memory;
     std::vector<std::shared_ptr<SpaceObject>> mapped;
   };
   struct ChannelEntry {
@@ -47,10 +51,13 @@ class Uvm {
   void require_initialized() const;
   GpuEntry& gpu(const nvrm::Uuid& uuid);
   void check_range(const nvrm::uvm::Range& a) const;
+  void require_peers(const nvrm::Uuid& owner, const nvrm::Uuid& mapping) const;
+  void unmap_where(const std::function<bool(const RangeEntry&, const SpaceObject&)>& is_wanted);
 
   Objects& objects_;
   bool initialized_ = false;
   std::map<nvrm::Uuid, GpuEntry> gpus_;
+  std::set<std::pair<nvrm::Uuid, nvrm::Uuid>> peers_;  // that were enabled, both ways
   std::map<std::pair<nvrm::Handle, nvrm::Handle>, ChannelEntry> channels_;
   std::map<uint64_t, RangeEntry> ranges_;
 };
