@@ -1,7 +1,6 @@
-// The cost model by which kernels are formed and their schedules chosen: what work costs on a device
-// of a Target's numbers. Each constant has its unit and its source; what a form of kernel makes of
-// them is for those who choose to say. Called by sched and kernel. Must never know a graph, nor a
-// device's name.
+// The cost model by which kernels are formed and their schedules chosen: what work costs on a Target,
+// each constant with its unit and its source. What a form of kernel makes of them is for those who
+// choose to say. Called by sched and kernel. Must never know a graph, nor a device's name.
 #pragma once
 
 #include <algorithm>
@@ -57,7 +56,7 @@ inline int64_t lanes(const Target& t) { return std::max<int64_t>(t.vector_bytes 
 inline int64_t registers(const Target& t) { return std::max<int64_t>(t.vector_registers, 8); }
 inline int64_t l1_bytes(const Target& t) { return t.l1_bytes ? int64_t(t.l1_bytes) : 32 << 10; }
 inline constexpr int64_t kLineBytes = 64;
-inline constexpr int64_t kL1SetSpan = 4096;  // bytes from one line to the next of the same set of L1
+inline constexpr int64_t kL1SetSpan = 4096;  // bytes from one line to the next of a set of L1
 inline constexpr int64_t kL2Ways = 16;
 inline constexpr int64_t kOwnShare = 8;  // L2 caches that a core's share of the last cache is like
 
@@ -74,9 +73,9 @@ inline constexpr double kFarLine = 60;       // a cache line that is not in L1, 
 inline constexpr double kStreamedVector = 6;  // a load of what the L2 cache has no room for
 inline constexpr double kScatteredLine = 3;   // one that the L2 cache has, a row away from the last
 inline constexpr double kSharedLine = 3;      // one that the cores' last cache has ...
-inline constexpr double kMemoryLine = 40;     // ... and one that it does not, with others that go on
+inline constexpr double kMemoryLine = 40;     // ... and one that it has not, with others that go on
 inline constexpr double kTileCost = 40;       // stores and loop of one register tile
-inline constexpr double kStoredElement = 2;   // one that is stored by itself: an extraction beside it
+inline constexpr double kStoredElement = 2;   // stored by itself: an extraction beside it
 inline constexpr double kStridedVector = 8;   // one whose elements are stored with a short stride
 inline constexpr double kGroupCost = 400;     // a call, the argument loads, taking a chunk
 inline constexpr double kShareCost = 20000;   // waking a thread and waiting for it
@@ -91,8 +90,8 @@ inline constexpr double kDotMask = 0.75, kDotSum = 8;
 // ---- GPUs ------------------------------------------------------------------------------------
 namespace gpu {
 
-// Multiply-adds of one invocation: estimates of what it waits for, not measured one by one. What they
-// choose for attention: docs/design/attention.md.
+// Multiply-adds of one invocation: estimates of what it waits for, not measured one by one. What
+// they choose for attention: docs/design/attention.md.
 inline constexpr double kLoad = 1, kShortLoad = 1.5;  // an operand: of four at once, of two
 inline constexpr double kLine = 1;    // a lookup in the L1 cache, which has one for all units
 inline constexpr double kFetch = 4;   // a component that a workgroup reads once: load, store, waits
@@ -100,8 +99,8 @@ inline constexpr double kRowStep = 12;  // an element of a row in a reduction or
 inline constexpr double kBarrier = 30, kShuffle = 3;
 
 // A multiply-add of matrices, beside reads of factors. RDNA3: a product of 16x16x16 takes 32 cycles
-// of one of the four SIMD units that share 128 bytes of workgroup memory a cycle, and a factor's 512
-// bytes are read for both halves of a wave (RDNA3 instruction set guide, WMMA).
+// of one of the four SIMD units that share 128 bytes of workgroup memory a cycle, and the 512 bytes
+// of a factor are read for both halves of a wave (RDNA3 instruction set guide, WMMA).
 inline constexpr double kMatrixMultiply = 1.0 / 16;
 // Of what is read by half a line: two requests for a line, 2-way bank conflicts.
 inline constexpr double kHalfLine = 1.25;

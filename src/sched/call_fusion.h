@@ -22,9 +22,9 @@ namespace tuff::sched {
 // slot; slots may be added.
 using FuseCalls = std::vector<Call> (*)(Schedule& s, std::span<const uint32_t> memory,
                                         const TargetOf& target_of, std::span<const Call> calls);
-// Has a schedule's calls fused in windows, which bound what is kept of each: the calls it waits for.
-// Slots that no call uses any more vanish. memory: for each Input slot in order, a number that
-// slots in the same allocation share.
+// Has a schedule's calls fused in windows, which bound what is kept of each: what it waits for. Slots
+// that no call uses any more vanish. memory: for each Input slot in order, a number that slots in
+// the same allocation share.
 void fuse_calls(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of,
                 FuseCalls fuse);
 

@@ -1,6 +1,6 @@
-// The cost rule of kernels that keep rows (docs/design/attention.md): by caches where one thread has
+// The cost rule of kernels that keep rows (docs/design/attention.md): by caches where a thread has
 // rows of its own, by what is read again where a workgroup shares them. Called by keep.cpp and, for
-// what may become such a kernel, by parts. Knows numbers, nothing of slots or ASTs.
+// what may become such a kernel, by parts.cpp. Knows numbers, nothing of slots or ASTs.
 #pragma once
 
 #include <cstdint>

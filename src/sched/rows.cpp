@@ -175,11 +175,12 @@ class RowFuser : CallFusion {
                        !graph_.separated(p.calls, into);
     if (!takes) return false;
     const std::optional<UOpMap<UOp>> at = loops_at(p.ends[0], offset);
-    return at && join(from, into, offset, *at, rows);
+    return at && join(from, into, offset, *at, rows, whole);
   }
 
+  // `wider`: a value may stay wider than what is stored of it, as within any other kernel.
   bool join(uint32_t from, uint32_t into, const UOp& offset, const UOpMap<UOp>& at,
-            const std::vector<UOp>& rows) {
+            const std::vector<UOp>& rows, bool wider) {
     RowKernel &p = kernels_[from], &c = kernels_[into];
     const std::vector<UOp> moved = moved_ends(p, c, at);
     UOpMap<UOp> values;
@@ -188,7 +189,7 @@ class RowFuser : CallFusion {
       for (const UOp& end : moved) {
         if (slot_of(end->src(0)->src(0)) != slot_of(n->src(0))) continue;
         const UOp& v = end->src(0)->src(1);
-        if (!(v->dtype == n->dtype) || !survives_in_register(n->dtype)) return false;
+        if (!(v->dtype == n->dtype) || !(wider || survives_in_register(n->dtype))) return false;
         values.emplace(UOp(n), v);
       }
     }

@@ -184,8 +184,7 @@ Schedule form_calls(std::span<const UOp> sinks, std::span<ir::Storage* const> in
   Schedule s = linearize(plan, {inputs.begin(), inputs.end()}, target_of);
   s.parts = std::move(prepared.parts);
   for (const std::string& p : s.parts) TUFF_DEBUG_LINE(3, "opts {}", p);
-  constexpr std::pair<Step, FuseCalls> kFusions[] = {
-      {Step::Rows, fuse_rows},
+  constexpr std::pair<Step, FuseCalls> kFusions[] = {{Step::Rows, fuse_rows},
                                                     {Step::Sums, take_sums},
                                                     {Step::Sums, take_norms},
                                                     {Step::Keep, keep_rows},

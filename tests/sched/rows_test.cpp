@@ -67,6 +67,16 @@ TEST(Rows, NormsAreOneKernel) {
   EXPECT_EQ(kernels({log_softmax(host_buffer({8, 16}))}), 1);
 }
 
+// However few rows there are; also of 16-bit floats, which are not handed on to what has columns.
+TEST(Rows, RowValuesThatNeedEachOtherAreOneKernel) {
+  for (const DType t : {DType::F32, DType::F16}) {
+    const UOp x = host_buffer({2, 4096}, t);
+    const UOp max = reduce(Op::Max, x, {1});
+    const UOp range = reduce(Op::Max, sub(expand(max, x->shape), x), {1});
+    EXPECT_EQ(kernels({max, range}, 1e-2, many_cores), 1) << name(t);
+  }
+}
+
 TEST(Rows, TheyTakeWhatStandsBeforeAndAfter) {
   const UOp x = mul(add(host_buffer({8, 16}), host_buffer({8, 16})), number(0.5));
   EXPECT_EQ(kernels({relu(add(softmax(x), host_buffer({8, 16})))}), 1);

@@ -138,8 +138,8 @@ class Cooperative {
     const double idle = double(ceil_div(groups, cores) * cores) / double(groups);
     const bool half_lines = staged_ && p.steps * step_bytes() < kCopiedLines[0];
     const double lines = half_lines ? cost::gpu::kHalfLine : 1, size = double(s.m) * s.n * s.k;
-    return (cost::gpu::kMatrixMultiply + reads * lines) * idle + 1e-9 * double(p.subgroups.count()) +
-           1e-6 / size;
+    return (cost::gpu::kMatrixMultiply + reads * lines) * idle +
+           1e-9 * double(p.subgroups.count()) + 1e-6 / size;
   }
 
   GpuTile tile_by(const Plan& p) {

@@ -340,7 +340,8 @@ class GpuKeptRows : Chooser {
         continue;
       }
       const int64_t copied = ceil_div(*staged_count(t_, f, around), tile.invocations());
-      if (registers_of(tile) + copied <= cost::most_registers(target_)) load_ahead(t_, std::span(&f, 1));
+      if (registers_of(tile) + copied <= cost::most_registers(target_))
+        load_ahead(t_, std::span(&f, 1));
     }
   }
 

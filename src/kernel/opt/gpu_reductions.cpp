@@ -20,14 +20,8 @@ class GpuReduction : Chooser {
   // Few outputs and long reductions: the invocations of a workgroup share each reduction.
   void run() {
     if (by_lines()) return;
-    int64_t shortest = INT64_MAX, longest = 0;
-    for (const UOp& r : k_.reduces) {
-      const int64_t n = extent(r->src().subspan(1));
-      shortest = std::min(shortest, n);
-      longest = std::max(longest, n);
-    }
-    if (k_.outputs < cost::wanted_invocations(target_) && shortest >= 64 && share_reductions(shortest))
-      return;
+    int64_t longest = 0;
+    for (const UOp& r : k_.reduces) longest = std::max(longest, extent(r->src().subspan(1)));
     if (longest <= kShort || k_.outputs >= cost::wanted_invocations(target_))
       vectorize_outputs(outputs_together());
     unroll_main(4, false);
@@ -317,20 +311,6 @@ class GpuReduction : Chooser {
       add_once(axes, best);
     }
     return axes;
-  }
-  std::optional<std::vector<int>> longest_axes() const {
-    return best_axes([](int, int) { return false; });
-  }
-  bool share_reductions(int64_t shortest) {
-    const std::optional<std::vector<int>> found = longest_axes();
-    if (!found) return false;
-    const std::vector<int>& axes = *found;
-    int64_t width = std::min<int64_t>({256, target_.max_invocations, target_.max_local[0]});
-    // 8 bytes hold a partial result of any dtype.
-    width = std::min(width, int64_t(target_.shared_bytes / (8 * k_.reduces.size())));
-    for (int a : axes) width = std::min(width, left(a));
-    width = int64_t(std::bit_floor(uint64_t(std::min(width, shortest / 2))));
-    return width >= 8 && share(axes, width, 1);
   }
   // What is stored for each element of a shared reduction is shared among the same invocations.
   void share_outputs(int64_t width) {

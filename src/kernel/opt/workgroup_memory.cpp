@@ -69,8 +69,9 @@ int64_t workgroup_bytes(const Tiling& t) {
     const bool is_spread =
         std::ranges::any_of(r.around, [&](int a) { return t.axes[size_t(a)].rows > 0; });
     for (int a : r.own) {
-      if (has_part(t, a, AxisKind::GroupReduce))
-        total += r.bytes * rows(r.around) * (is_spread ? 1 : t.spread.width) * parts_in_memory(t, r);
+      if (!has_part(t, a, AxisKind::GroupReduce)) continue;
+      const int64_t width = is_spread ? 1 : t.spread.width;
+      total += r.bytes * rows(r.around) * width * parts_in_memory(t, r);
     }
   }
   return total;
