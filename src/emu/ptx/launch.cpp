@@ -1,6 +1,7 @@
 #include "emu/ptx/launch.h"
 
 #include "base/check.h"
+#include "emu/profile/profiler.h"
 #include "emu/ptx/dispatch.h"
 #include "emu/ptx/parse.h"
 
@@ -77,12 +78,17 @@ Outcome execute(const emu_api::PtxLaunchRequest& r) {
   return execute(r, memory);
 }
 
-Outcome execute(const emu_api::PtxLaunchRequest& r, RangeMemory& memory) {
+Outcome execute(const emu_api::PtxLaunchRequest& r, RangeMemory& memory,
+                profile::Profiler* profiler) {
   const auto* module = dynamic_cast<const Module*>(r.module);
   if (!module) fail<InvalidArgument>("a launch without a module of this library");
   const Launch launch = launch_of(r, *module);
   map_memory(memory, r, *module);
-  return run(launch, memory);
+  if (!profiler) return run(launch, memory);
+  const auto recording = profiler->record(launch);
+  Outcome outcome = run(launch, memory, &recording->counters());
+  profiler->report(*recording);
+  return outcome;
 }
 
 emu_api::PtxLaunchResult launch(const emu_api::PtxLaunchRequest& r) {
