@@ -1,6 +1,7 @@
 #include "emu/profile/profiler.h"
 
 #include "base/arith.h"
+#include "emu/ptx/launch.h"
 
 namespace tuff::emu::profile {
 namespace {
@@ -17,7 +18,7 @@ Grid grid_of(const rdna::Launch& launch) {
           uint64_t(a) * b * c};
 }
 
-Grid grid_of(const ptx::Launch& launch, const ptx::Resources& resources, uint32_t shared_bytes) {
+Grid grid_of(const ptx::Launch& launch, const Resources& resources, uint32_t shared_bytes) {
   return {{resources.registers, shared_bytes, ceil_div(launch.threads(), 32u), false},
           launch.blocks()};
 }
@@ -44,7 +45,7 @@ uint32_t shared_bytes(const ptx::Launch& launch) {
 }
 
 emu_api::KernelProfile ptx_shape(const Chip& chip, const ptx::Launch& launch,
-                                 const ptx::Resources& resources) {
+                                 const Resources& resources) {
   const Grid grid = grid_of(launch, resources, shared_bytes(launch));
   emu_api::KernelProfile out = shape_of(chip, launch.kernel->name, grid);
   out.scratch_bytes = resources.spill_bytes;
@@ -116,7 +117,7 @@ RdnaRecording::RdnaRecording(const Chip& chip, SharedCaches& shared, const rdna:
       counters_(chip.latencies(), caches()) {}
 
 PtxRecording::PtxRecording(const Chip& chip, SharedCaches& shared, const ptx::Launch& launch,
-                           const ptx::Resources& resources)
+                           const Resources& resources)
     : Recording(chip, shared, ptx_shape(chip, launch, resources),
                 grid_of(launch, resources, shared_bytes(launch))),
       counters_(chip.latencies(), caches(), *launch.module, chip.core.target) {}
@@ -145,9 +146,17 @@ std::unique_ptr<RdnaRecording> Profiler::record(const rdna::Launch& launch) {
 }
 
 std::unique_ptr<PtxRecording> Profiler::record(const ptx::Launch& launch) {
-  const ptx::Resources resources =
-      ptx::resources_of(*launch.module, *launch.kernel, chip_.core.target);
+  const Resources resources =
+      resources_of(*launch.module, *launch.kernel, chip_.core.target);
   return std::make_unique<PtxRecording>(chip_, shared_, launch, resources);
+}
+
+ptx::Outcome Profiler::execute(const emu_api::PtxLaunchRequest& request, RangeMemory& memory) {
+  const ptx::Launch launch = ptx::prepare(request, memory);
+  const auto recording = record(launch);
+  ptx::Outcome outcome = ptx::run(launch, memory, &recording->counters());
+  report(*recording);
+  return outcome;
 }
 
 void Profiler::report(const Recording& recording) const {

@@ -6,10 +6,11 @@
 
 #include "emu/api.h"
 #include "emu/profile/cache_model.h"
+#include "emu/profile/ptx_resources.h"
 #include "emu/profile/time_model.h"
 #include "emu/ptx/counters.h"
+#include "emu/ptx/dispatch.h"
 #include "emu/ptx/machine.h"
-#include "emu/ptx/resources.h"
 #include "emu/rdna/counters.h"
 #include "emu/rdna/dispatch.h"
 
@@ -48,7 +49,7 @@ class RdnaRecording : public Recording {
 class PtxRecording : public Recording {
  public:
   PtxRecording(const Chip& chip, SharedCaches& shared, const ptx::Launch& launch,
-               const ptx::Resources& resources);
+               const Resources& resources);
   ptx::Counters& counters() { return counters_; }
 
  private:
@@ -62,6 +63,8 @@ class Profiler {
   explicit Profiler(emu_api::ProfileOptions options, Vendor vendor = Vendor::Amd);
   std::unique_ptr<RdnaRecording> record(const rdna::Launch& launch);
   std::unique_ptr<PtxRecording> record(const ptx::Launch& launch);
+  // ptx::execute(), counted and reported.
+  ptx::Outcome execute(const emu_api::PtxLaunchRequest& request, RangeMemory& memory);
   void report(const Recording& recording) const;
 
  private:

@@ -1,7 +1,6 @@
 #include "emu/ptx/launch.h"
 
 #include "base/check.h"
-#include "emu/profile/profiler.h"
 #include "emu/ptx/dispatch.h"
 #include "emu/ptx/parse.h"
 
@@ -78,17 +77,16 @@ Outcome execute(const emu_api::PtxLaunchRequest& r) {
   return execute(r, memory);
 }
 
-Outcome execute(const emu_api::PtxLaunchRequest& r, RangeMemory& memory,
-                profile::Profiler* profiler) {
+Launch prepare(const emu_api::PtxLaunchRequest& r, RangeMemory& memory) {
   const auto* module = dynamic_cast<const Module*>(r.module);
   if (!module) fail<InvalidArgument>("a launch without a module of this library");
-  const Launch launch = launch_of(r, *module);
+  Launch launch = launch_of(r, *module);
   map_memory(memory, r, *module);
-  if (!profiler) return run(launch, memory);
-  const auto recording = profiler->record(launch);
-  Outcome outcome = run(launch, memory, &recording->counters());
-  profiler->report(*recording);
-  return outcome;
+  return launch;
+}
+
+Outcome execute(const emu_api::PtxLaunchRequest& r, RangeMemory& memory) {
+  return run(prepare(r, memory), memory);
 }
 
 emu_api::PtxLaunchResult launch(const emu_api::PtxLaunchRequest& r) {

@@ -59,7 +59,7 @@ ptx::Outcome execute_ptx(emu_api::PtxModule& module, const std::string& kernel, 
   r.seed = launch.seed;
   r.instruction_budget = launch.instruction_budget;
   RangeMemory memory;
-  return ptx::execute(r, memory, profiler);
+  return profiler ? profiler->execute(r, memory) : ptx::execute(r, memory);
 }
 
 Json ptx_json(const ptx::Outcome& outcome, const EmuLaunch& launch) {

@@ -44,7 +44,7 @@ class Profiled {
     r.parameters.assign(arguments_.size() * 8 + 64, 0);
     std::memcpy(r.parameters.data(), arguments_.data(), arguments_.size() * 8);
     RangeMemory memory;
-    const Outcome outcome = execute(r, memory, &profiler);
+    const Outcome outcome = profiler.execute(r, memory);
     EXPECT_TRUE(outcome.finished);
     for (const Finding& f : outcome.findings) ADD_FAILURE() << to_text(f);
     uint64_t by_class = 0, by_row = 0;
@@ -400,7 +400,7 @@ more:
 )"));
   const auto& module = dynamic_cast<const Module&>(scene.module());
   // In the loop: rd0, rd1, rd10, rd11 of two words; r10, r11 of one.
-  EXPECT_EQ(live_registers(module, *module.find("k")), 4u * 2 + 2);
+  EXPECT_EQ(profile::live_registers(module, *module.find("k")), 4u * 2 + 2);
 }
 
 TEST(PtxResources, EstimatesSayThatTheyAre) {
@@ -455,7 +455,8 @@ TEST(PtxProfiles, CountingChangesNeitherResultsNorFindings) {
       std::memcpy(scene.request.parameters.data(), arguments.data(), 32);
       profile::Profiler profiler({"", true, {}}, Vendor::Nvidia);
       RangeMemory memory;
-      outcomes[counted] = execute(scene.request, memory, counted ? &profiler : nullptr);
+      outcomes[counted] = counted ? profiler.execute(scene.request, memory)
+                                 : execute(scene.request, memory);
       stored[counted] = out;
     }
     EXPECT_EQ(outcomes[0].instructions, outcomes[1].instructions);

@@ -1,15 +1,18 @@
-#include "emu/ptx/resources.h"
+#include "emu/profile/ptx_resources.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include "base/ptxas.h"
 
-namespace tuff::emu::ptx {
+namespace tuff::emu::profile {
 namespace {
 
-// The stack pointer, and what addresses and predicates need beside values. ptxas 12.9 takes between
-// 6 fewer and 14 more than the values of the project's kernels (tests/emu/ptx/profile_test.cpp).
+using ptx::CallSite, ptx::Constant, ptx::Function, ptx::Instruction, ptx::Kind, ptx::Module,
+    ptx::kNone;
+
+// The stack pointer, and what addresses and predicates need beside values. ptxas, which orders
+// instructions anew, takes up to a third less (docs/design/gpu-model.md has some of both).
 constexpr uint32_t kBesideValues = 6, kFewest = 16;
 
 using Bits = std::vector<bool>;
@@ -140,4 +143,4 @@ Resources resources_of(const Module& module, const Function& kernel, const std::
   return {std::clamp(live, kFewest, 255u), 0, true};
 }
 
-}  // namespace tuff::emu::ptx
+}  // namespace tuff::emu::profile

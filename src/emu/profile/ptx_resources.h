@@ -6,7 +6,7 @@
 
 #include "emu/ptx/module.h"
 
-namespace tuff::emu::ptx {
+namespace tuff::emu::profile {
 
 struct Resources {
   uint32_t registers = 0;
@@ -15,8 +15,8 @@ struct Resources {
 };
 
 // For a GPU: "sm_86".
-Resources resources_of(const Module& module, const Function& kernel, const std::string& target);
+Resources resources_of(const ptx::Module& module, const ptx::Function& kernel, const std::string& target);
 // The most registers of 32 bits that hold values at once, those of called functions with it.
-uint32_t live_registers(const Module& module, const Function& function);
+uint32_t live_registers(const ptx::Module& module, const ptx::Function& function);
 
-}  // namespace tuff::emu::ptx
+}  // namespace tuff::emu::profile
