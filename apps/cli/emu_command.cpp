@@ -60,7 +60,8 @@ void add_emu_command(CLI::App& app, Action& chosen) {
       "--profile", o->profile,
       "Prints what each instruction touched, and how long the kernel would take by the model of "
       "docs/design/gpu-model.md");
-  c->add_option("--chip", o->chip, "Of the profile: 7900xtx (the default), 7900xt, 7600, 780m, ...")
+  c->add_option("--chip", o->chip, "Of the profile: 7900xtx (the default), 7900xt, 7600, 780m, ...; of PTX h100 (the default), "
+                "h200, rtx4090, rtx3080")
       ->needs(profile)
       ->type_name("NAME");
   c->add_flag("--json", o->json, "One JSON object on standard output");

@@ -1,5 +1,6 @@
 // `tuff gpu`: kernels judged as hardware would run them, without it. What Mesa's compiler makes for
-// one of AMD's GPUs is executed on the emulated one, counted, and timed by a model of a chip.
+// one of AMD's GPUs, or clang for one of NVIDIA's, is executed on the emulated one, counted, and
+// timed by a model of a chip.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -29,7 +30,7 @@ struct GpuOptions {
 // Counts of all launches of one kernel, or of all kernels.
 struct Sum {
   uint64_t launches = 0, waves = 0, instructions = 0, mads = 0, lines = 0, least_lines = 0,
-           bytes = 0, dram_bytes = 0, least_dram_bytes = 0, lds_cycles = 0, conflicts = 0;
+           sectors = 0, least_sectors = 0, bytes = 0, dram_bytes = 0, least_dram_bytes = 0, lds_cycles = 0, conflicts = 0;
   double flops = 0, time_us = 0, roofline_us = 0;
 
   void add(const KernelProfile& p) {
@@ -39,6 +40,8 @@ struct Sum {
     mads += p.mad_instructions;
     lines += p.lines_loaded + p.lines_stored;
     least_lines += p.least_lines_loaded + p.least_lines_stored;
+    sectors += p.sectors;
+    least_sectors += p.least_sectors;
     bytes += p.bytes_loaded + p.bytes_stored;
     dram_bytes += p.dram_bytes_read + p.dram_bytes_written;
     least_dram_bytes += p.least_dram_bytes;
@@ -61,6 +64,8 @@ Json to_json(const Sum& s) {
           {"bytes", s.bytes},
           {"lines", s.lines},
           {"least_lines", s.least_lines},
+          {"sectors", s.sectors},
+          {"least_sectors", s.least_sectors},
           {"dram_bytes", s.dram_bytes},
           {"least_dram_bytes", s.least_dram_bytes},
           {"lds_cycles", s.lds_cycles},
@@ -84,6 +89,7 @@ void print_json_rows(const std::string& work, const gpu::RunReport& report) {
     out.update(to_json(sum_of(row)));
     out["chip"] = p.chip;
     out["vgprs"] = p.vgprs;
+    out["registers_estimated"] = p.registers_estimated;
     out["spills"] = p.scratch_bytes / 4;
     out["lds_bytes"] = p.lds_bytes;
     out["waves_per_simd"] = p.waves_per_simd;
@@ -104,11 +110,15 @@ void print_json_rows(const std::string& work, const gpu::RunReport& report) {
   print_json(out);
 }
 
+std::string registers_text(const KernelProfile& p) {
+  return fmt::format("{}{}", p.registers_estimated ? "~" : "", p.vgprs);
+}
+
 void print_row(const std::string& name, const Sum& s, const KernelProfile* p, bool right) {
   const Style style = Style::of_stdout();
   fmt::print("{:<28} {:>5} {:>8} {:>6} {:>5} {:>6.1f}% {:>10.3f} {:>6.2f} {:>9.3f} {:>5.1f}% "
              "{:>10.2f} {:>8} {:>6.2f}  {}\n",
-             name.substr(0, 28), s.launches, s.waves, p ? std::to_string(p->vgprs) : "",
+             name.substr(0, 28), s.launches, s.waves, p ? registers_text(*p) : "",
              p ? std::to_string(p->waves_per_simd) : "",
              s.instructions ? 100.0 * double(s.mads) / double(s.instructions) : 0.0,
              double(s.bytes) / 1e6, s.line_ratio(), double(s.dram_bytes) / 1e6,
@@ -179,6 +189,9 @@ int run_training(const GpuOptions& o) {
 
 // What has no right result to be compared with is right where the emulator's checks found nothing.
 int run_spirv(const GpuOptions& o, const ShaderOptions& shader) {
+  if (gpu::is_nvidia(o.emulation.chip))
+    throw UsageError(fmt::format("--spirv is compiled for AMD's chips; {} is NVIDIA's",
+                                 o.emulation.chip));
   const gpu::ShaderReport run = run_shader(shader, o.emulation);
   const std::string name = std::filesystem::path(shader.file).filename().string();
   return print_report(o, name, {{{name, {run.profile}, run.wrong.empty()}}, run.wrong});
@@ -196,7 +209,7 @@ int run_model(const GpuOptions& o, const std::vector<std::string>& given) {
   const std::string name = std::filesystem::path(o.model).filename().string();
   if (is_language_model(o.model))
     return print_report(o, fmt::format("a token of {}", name), gpu::run_token(o.model, o.past));
-  const onnx::Model model = onnx::load(o.model, {.device = gpu::kDevice});
+  const onnx::Model model = onnx::load(o.model, {.device = gpu::device_name()});
   const onnx::Values inputs = read_onnx_inputs(given, model);
   for (const auto& [name, x] : inputs) Tensor(x).realize();
   const gpu::RunReport report = gpu::run_function([&] {
@@ -209,7 +222,8 @@ int run_model(const GpuOptions& o, const std::vector<std::string>& given) {
 
 void add_profile_options(CLI::App& c, GpuOptions& o) {
   c.add_option("--chip", o.emulation.chip,
-               "Whose units, clocks and caches time it: 7900xtx, 780m, ...")
+               "Whose units, clocks and caches time it: 7900xtx (the default), 780m, ... of AMD's; "
+               "h100, h200, rtx4090, rtx3080 of NVIDIA's")
       ->type_name("NAME");
   c.add_flag("--instructions", o.emulation.instructions,
              "Also prints what each instruction did");
@@ -218,7 +232,7 @@ void add_profile_options(CLI::App& c, GpuOptions& o) {
 
 void add_emulation_options(CLI::App& c, GpuOptions& o) {
   add_setting(c, "--compiler", o.emulation.compiler,
-              "aco: Mesa's, from SPIR-V; clang: LLVM's, from C", "NAME",
+              "aco: Mesa's, from SPIR-V; clang: LLVM's, from C, the one for NVIDIA's chips", "NAME",
               CLI::IsMember({"aco", "clang"}));
   add_profile_options(c, o);
 }
@@ -286,18 +300,22 @@ void add_training(CLI::App& gpu, Action& chosen) {
 
 void add_gpu_command(CLI::App& app, Action& chosen) {
   CLI::App* gpu = app.add_subcommand(
-      "gpu", "Judges kernels as one of AMD's GPUs would run them, without the hardware");
+      "gpu", "Judges kernels as a GPU of AMD's or NVIDIA's would run them, without the hardware");
   gpu->require_subcommand(0, 1);
   gpu->footer(
-      "Each kernel is compiled by Mesa's Vulkan driver, executed on the emulated GPU, compared\n"
-      "with the CPU and counted. lines: cache lines of 128 bytes that loads and stores touch, over\n"
+      "Each kernel is compiled by Mesa's Vulkan driver, or by clang to PTX for a chip of NVIDIA's,\n"
+      "executed on the emulated GPU, compared with the CPU and counted. lines: cache lines of 128 bytes that loads and stores touch, over\n"
       "the fewest that their bytes could lie in. us: estimated by a model of the chip (see\n"
       "docs/design/gpu-model.md); of roof: what memory or arithmetic alone would take, over that.\n"
+      "Of NVIDIA's chips waves are warps, VGPRs registers of a thread (by ptxas, where TUFF_PTXAS or\n"
+      "PATH has it, else estimated: \"~\"), SIMDs the four partitions of an SM. What NVIDIA's\n"
+      "assembler makes of PTX is not executed: instructions are PTX's.\n"
       "Of a shader of yours nothing is known to be right: what the emulated GPU finds wrong with\n"
       "it (accesses out of bounds, races, values that nobody wrote) is told, with exit code 1.\n"
       "Examples:\n"
       "  tuff gpu gemv --sizes 4096x4096 --dtype f16\n"
       "  tuff gpu train gpt --chip 780m --json\n"
+      "  tuff gpu matmul --sizes 1024 --dtype f16 --chip h100\n"
       "  tuff gpu model.onnx --input x=1x3x32x32\n"
       "  tuff gpu model.gguf --past 64\n"
       "  tuff gpu --spirv add.spv --groups 64,1,1 --push 4096 --constant 0=64 \\\n"

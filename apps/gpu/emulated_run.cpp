@@ -41,7 +41,41 @@ Launches& launches() {
   return all;
 }
 
-engine::Device& device() { return *engine::Device::get(kDevice); }
+std::string& emulated_device() {
+  static std::string name;
+  return name;
+}
+
+engine::Device& device() { return *engine::Device::get(device_name()); }
+
+std::string target_of(const std::string& chip) {
+  emu_api::Failure failure;
+  std::string target = devices::emulator().chip_target(chip, failure);
+  devices::throw_failure(failure);
+  return target;
+}
+
+void override_for_process(Env variable, const std::string& value) {
+  static std::vector<std::unique_ptr<EnvOverride>> settings;  // for as long as the process runs
+  settings.push_back(std::make_unique<EnvOverride>(variable, value));
+}
+
+void emulate_amd(const std::string& compiler) {
+  if (compiler == "aco")
+    if (const std::string why = why_no_aco_compiler(); !why.empty()) fail<Unsupported>("{}", why);
+  override_for_process(Env::AMD_IFACE, "MOCK");
+  override_for_process(Env::AMD_COMPILER, compiler);
+}
+
+// The emulated machine is one of sm_86 or sm_90; kernels of the former run on sm_89 too.
+void emulate_nvidia(const EmulationOptions& options) {
+  if (options.compiler == "aco")
+    fail<InvalidArgument>("{} is NVIDIA's: its kernels are compiled by clang, not by aco",
+                          options.chip);
+  if (const std::string why = why_no_nvptx_compiler(); !why.empty()) fail<Unsupported>("{}", why);
+  override_for_process(Env::NV_IFACE, "MOCK");
+  override_for_process(Env::TUFF_MOCK, target_of(options.chip) < "sm_90" ? "sm:86" : "sm:90");
+}
 
 std::map<std::string, std::string> names_by_symbol() {
   std::map<std::string, std::string> names;
@@ -104,13 +138,18 @@ const emu_api::KernelProfile& KernelRow::slowest() const {
   return *std::ranges::max_element(launches, {}, &emu_api::KernelProfile::time_us);
 }
 
+bool is_nvidia(const std::string& chip) { return target_of(chip).starts_with("sm_"); }
+
+const std::string& device_name() { return emulated_device(); }
+
 void emulate(const EmulationOptions& options) {
-  if (options.compiler == "aco")
-    if (const std::string why = why_no_aco_compiler(); !why.empty()) fail<Unsupported>("{}", why);
-  static std::vector<std::unique_ptr<EnvOverride>> settings;  // for as long as the process runs
-  settings.push_back(std::make_unique<EnvOverride>(Env::AMD_IFACE, "MOCK"));
-  settings.push_back(std::make_unique<EnvOverride>(Env::AMD_COMPILER, options.compiler));
-  settings.push_back(std::make_unique<EnvOverride>(Env::TUFF_VALIDATE, "CPU"));
+  const bool nvidia = is_nvidia(options.chip);
+  if (nvidia)
+    emulate_nvidia(options);
+  else
+    emulate_amd(options.compiler.empty() ? "aco" : options.compiler);
+  emulated_device() = nvidia ? "NV:0" : "AMD:0";
+  override_for_process(Env::TUFF_VALIDATE, "CPU");
   devices::profile_emulated({.chip = options.chip,
                              .instructions = options.instructions,
                              .report = [](const emu_api::KernelProfile& profile) {
@@ -120,7 +159,7 @@ void emulate(const EmulationOptions& options) {
 
 RunReport run_row(const bench::KernelRow& row, const bench::Extents& extents,
                   bench::KernelOptions options) {
-  options.device = kDevice;
+  options.device = device_name();
   const bench::KernelCase work = row.make(extents, options);
   device().queue().wait_idle();
   std::vector<Tensor> results;
@@ -136,7 +175,7 @@ RunReport run_row(const bench::KernelRow& row, const bench::Extents& extents,
 }
 
 RunReport run_training_step(const std::string& model) {
-  bench::TrainBench training(model, kDevice);
+  bench::TrainBench training(model, device_name());
   training.get_ready();
   RunReport report = collect([&]() -> std::string {
     training.step();
@@ -148,7 +187,7 @@ RunReport run_training_step(const std::string& model) {
 
 RunReport run_token(const std::string& path, int64_t past) {
   constexpr int64_t kUntilCaptured = 2;
-  const auto model = language::Model::open(path, {.device = kDevice});
+  const auto model = language::Model::open(path, {.device = device_name()});
   language::Sequence sequence(model, {.context = past + kUntilCaptured + 1});
   std::vector<int32_t> tokens(size_t(past), 0);
   for (size_t i = 0; i < tokens.size(); i++)

@@ -1,5 +1,6 @@
-// What `tuff gpu` does: work runs on an emulated GPU of AMD's with the machine code that a real
-// compiler made, and the emulator tells of every launch what it did and how long a chip would take.
+// What `tuff gpu` does: work runs on an emulated GPU, of AMD's with the machine code that a real
+// compiler made, of NVIDIA's with the PTX that clang made, and the emulator tells of every launch
+// what it did and how long a chip would take.
 // Called by gpu_command. Must never parse options or print.
 #pragma once
 
@@ -13,9 +14,9 @@
 namespace tuff::gpu {
 
 struct EmulationOptions {
-  std::string compiler = "aco";  // as AMD_COMPILER
-  std::string chip;              // as emu_api::ProfileOptions
-  bool instructions = false;     // a row for each
+  std::string compiler;  // as AMD_COMPILER; "": aco, and clang for NVIDIA's chips
+  std::string chip;      // as emu_api::ProfileOptions
+  bool instructions = false;  // a row for each
 };
 
 // The launches of one kernel in a run.
@@ -33,10 +34,13 @@ struct RunReport {
   std::string wrong;               // what was not right; empty if all was
 };
 
-// Makes AMD:0 the emulated GPU. Before any device is opened, and once a process.
+// Is it one of NVIDIA's? InvalidArgument naming those that there are.
+bool is_nvidia(const std::string& chip);
+// Makes AMD:0, or NV:0 for a chip of NVIDIA's, the emulated GPU. Before any device is opened, and
+// once a process.
 void emulate(const EmulationOptions& options);
-// Devices of the process after emulate().
-inline constexpr const char* kDevice = "AMD:0";
+// The name of that device.
+const std::string& device_name();
 
 // One launch of a row of `tuff bench`, its result compared with what it has to be too.
 RunReport run_row(const bench::KernelRow& row, const bench::Extents& extents,
@@ -45,7 +49,7 @@ RunReport run_row(const bench::KernelRow& row, const bench::Extents& extents,
 RunReport run_training_step(const std::string& model);
 // One token of a language model behind so many others, by the captured graph of single tokens.
 RunReport run_token(const std::string& model, int64_t past);
-// What it takes to realize what the function returns, on kDevice.
+// What it takes to realize what the function returns, on that device.
 RunReport run_function(const std::function<std::vector<Tensor>()>& function);
 
 }  // namespace tuff::gpu

@@ -43,7 +43,7 @@ std::vector<std::vector<uint8_t>> compile_amdgpu(std::span<const std::string> tr
 std::string why_no_nvptx_compiler();
 std::vector<std::vector<uint8_t>> compile_nvptx(std::span<const std::string> translation_units,
                                                 const std::string& processor);
-// NVIDIA's assembler of PTX, for tests: TUFF_PTXAS, else ptxas on PATH.
+// NVIDIA's assembler of PTX (ptxas.h): TUFF_PTXAS, else ptxas on PATH.
 std::optional<std::string> find_ptxas();
 
 // Mesa's compiler for AMD GPUs, ACO, through its Vulkan driver: the program tuff_aco. TUFF_ACO,

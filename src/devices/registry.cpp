@@ -82,7 +82,8 @@ std::unique_ptr<NvIface> emulated_nv() {
   const auto inbox = std::make_shared<FindingInbox>();
   auto iface = std::make_unique<NvIface>();
   emu_api::Failure failure;
-  iface->kernel = emulator().make_nv(env_text(Env::TUFF_MOCK), reports_to(inbox), failure);
+  iface->kernel = emulator().make_nv(env_text(Env::TUFF_MOCK), reports_to(inbox),
+                                      emulated_profile(), failure);
   throw_failure(failure);
   iface->emulated = true;
   iface->take_findings = [inbox] { return inbox->take(); };

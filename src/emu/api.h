@@ -27,13 +27,17 @@ struct MachineFinding {
 using ReportFinding = std::function<void(const MachineFinding&)>;  // on any thread
 
 // What one dispatch did, counted, and how long it would take on a chip by the model of
-// docs/design/gpu-model.md. Bytes, lines and flops are those of active lanes.
+// docs/design/gpu-model.md. Bytes, lines and flops are those of active lanes. In AMD's terms: of
+// NVIDIA's GPUs waves are warps, workgroups blocks, vgprs registers of a thread, SIMDs the four
+// partitions of an SM, LDS shared memory, l0 the L1 of an SM.
 struct KernelProfile {
   std::string kernel, chip;
   uint64_t waves = 0, workgroups = 0;
   uint32_t vgprs = 0, lds_bytes = 0, scratch_bytes = 0, wave_size = 32, waves_per_simd = 0;
-  // valu, valu_trans, valu_f64, dual, wmma, salu, smem, vmem_load, vmem_store, atomic, lds, branch,
-  // wait, barrier, other: all of them, in this order.
+  bool registers_estimated = false;  // of PTX: by its text, as no ptxas was found
+  // Of AMD's chips valu, valu_trans, valu_f64, dual, wmma, salu, smem, vmem_load, vmem_store,
+  // atomic, lds, branch, wait, barrier, other; of NVIDIA's from vmem_load on, and fma, alu, fp16,
+  // fp64, xu, tensor, constant, shuffle: all of them, in this order.
   struct Class {
     std::string name;
     uint64_t instructions = 0;
@@ -46,6 +50,7 @@ struct KernelProfile {
   uint64_t bytes_loaded = 0, bytes_stored = 0;
   uint64_t lines_loaded = 0, least_lines_loaded = 0, lines_stored = 0, least_lines_stored = 0;
   uint64_t lines64 = 0, least_lines64 = 0;
+  uint64_t sectors = 0, least_sectors = 0;  // of 32 bytes
   uint64_t lds_cycles = 0, lds_conflict_cycles = 0;  // the conflicts are among the cycles
   uint64_t l0_hits = 0, l0_misses = 0, l1_hits = 0, l1_misses = 0, l2_hits = 0, l2_misses = 0,
            mall_hits = 0, mall_misses = 0;
@@ -68,7 +73,7 @@ struct KernelProfile {
 using ReportProfile = std::function<void(const KernelProfile&)>;  // on any thread
 
 struct ProfileOptions {
-  std::string chip;           // a name of emu/profile/chips.def; "": the first of them
+  std::string chip;           // a name of emu/profile/chips.def; "": the vendor's first
   bool instructions = false;  // a row for each
   ReportProfile report;       // empty: nothing is counted
 };
@@ -186,7 +191,10 @@ struct Api {
                                           const ProfileOptions& profile, Failure& failure);
   // The machine of NV_IFACE=MOCK, likewise.
   std::unique_ptr<os::Kernel> (*make_nv)(const std::string& options, ReportFinding report,
-                                         Failure& failure);
+                                         const ProfileOptions& profile, Failure& failure);
+  // What kernels for a chip of the profiles are compiled for: "gfx1100", "sm_90". InvalidArgument
+  // naming those that there are.
+  std::string (*chip_target)(const std::string& chip, Failure& failure);
   // An object file for the GPUs of such a machine, for compute capability `sm`: it has the layout
   // of NVIDIA's, and where those have instructions it names the text that is to be interpreted.
   // CompileError as load_ptx(), or for a text that is for a later GPU.
@@ -201,7 +209,7 @@ struct Api {
   PtxLaunchResult (*launch_ptx)(const PtxLaunchRequest& request, Failure& failure);
 };
 
-inline constexpr char kApiBuild[] = "6 " __VERSION__;
+inline constexpr char kApiBuild[] = "7 " __VERSION__;
 inline constexpr char kApiSymbol[] = "tuff_emulator_api";  // extern "C" const Api* ()
 
 }  // namespace tuff::emu_api

@@ -39,19 +39,26 @@ std::unique_ptr<os::Kernel> make_amd(const std::string& text, emu_api::ReportFin
   return catching(failure, [&]() -> std::unique_ptr<os::Kernel> {
     amd::MockOptions options = amd::parse_options(text);
     options.report = reports_to(std::move(report));
-    profile::chip(profile.chip);
+    if (profile.report) profile::chip(profile.chip, profile::Vendor::Amd);
     options.profile = profile;
     return amd::make_mock(options);
   });
 }
 
 std::unique_ptr<os::Kernel> make_nv(const std::string& text, emu_api::ReportFinding report,
+                                    const emu_api::ProfileOptions& profile,
                                     emu_api::Failure& failure) {
   return catching(failure, [&]() -> std::unique_ptr<os::Kernel> {
     nv::MockOptions options = nv::parse_options(text);
     options.report = reports_to(std::move(report));
+    if (profile.report) profile::chip(profile.chip, profile::Vendor::Nvidia);
+    options.profile = profile;
     return nv::make_mock(options);
   });
+}
+
+std::string chip_target(const std::string& name, emu_api::Failure& failure) {
+  return catching(failure, [&] { return std::string(profile::chip(name).core.target); });
 }
 
 std::vector<uint8_t> assemble_ptx(const std::string& text, uint32_t sm,
@@ -76,8 +83,8 @@ emu_api::PtxLaunchResult launch_ptx(const emu_api::PtxLaunchRequest& request,
   return catching(failure, [&] { return ptx::launch(request); });
 }
 
-constexpr emu_api::Api kApi{emu_api::kApiBuild, make_amd, make_nv, assemble_ptx, run,
-                           launch, load_ptx, launch_ptx};
+constexpr emu_api::Api kApi{emu_api::kApiBuild, make_amd, make_nv, chip_target,
+                           assemble_ptx, run, launch, load_ptx, launch_ptx};
 
 }  // namespace
 }  // namespace tuff::emu

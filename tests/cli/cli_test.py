@@ -815,7 +815,6 @@ class EmulatorTest(TuffTest):
         text = self.expect(0, *common, "--counts").stdout.decode()
         self.assertIn("4 mul.rn.f32", text)
         self.assertIn("args[0], 128 float32: 3.0 6.0", text)
-        self.expect_error(2, "not of PTX", *common, "--profile")
         self.expect_error(1, "there are: scale", "emu", "run", "kernel.ptx", "--kernel", "k", "--args", "args.json")
         self.write(**{**self.SCALE, "args": self.SCALE["args"][:3] + [{"i32": 1}]})
         finding = self.run_kernel(1, "scale", file="kernel.ptx")["findings"][0]
@@ -823,6 +822,26 @@ class EmulatorTest(TuffTest):
                          ("out of bounds", "ld.global.f32", 1, 63))
         (self.folder / "kernel.ptx").write_text(self.PTX.replace("mul.rn", "mul.up"))
         self.expect_error(1, "PTX line 13: '.up' is not known there", *common)
+
+    def test_profile_of_ptx(self):
+        (self.folder / "kernel.ptx").write_text(self.PTX)
+        self.write(**self.SCALE)
+        plain = self.run_kernel(0, "scale", file="kernel.ptx")
+        row = self.run_kernel(0, "scale", "--profile", "--chip", "rtx4090", file="kernel.ptx")
+        profile = row.pop("profile")
+        self.assertEqual(row, plain)
+        self.assertEqual((profile["chip"], profile["waves"], profile["workgroups"]), ("rtx4090", 4, 2))
+        self.assertEqual(profile["bytes"], {"loaded": 512, "stored": 512})
+        self.assertEqual(profile["lines"], profile["least_lines"])
+        self.assertEqual(profile["sectors"], 32)
+        self.assertEqual(sum(c["instructions"] for c in profile["classes"].values()), row["instructions"])
+        self.assertEqual(sum(i["executed"] for i in profile["instructions"]), row["instructions"])
+        self.assertEqual(profile["flops"], 128)
+        common = ("emu", "run", "kernel.ptx", "--kernel", "scale", "--args", "args.json", "--profile")
+        text = self.expect(0, *common).stdout.decode()
+        self.assertIn("scale on h100: 2 workgroups, 4 waves of 32", text)
+        self.assertRegex(text, r"4 +128 +512 +4 +4 +0 +0  st.global.f32")
+        self.expect_error(1, "known are h100, h200, rtx4090, rtx3080", *common, "--chip", "7900xtx")
 
     def test_bad_input(self):
         def refused(code, wanted, kernel="scale", file=None):

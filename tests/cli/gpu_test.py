@@ -103,6 +103,32 @@ class Gpu(unittest.TestCase):
         for wrong in (["matmul", "--sizes", "3y"], ["train", "vgg"], ["elementwise", "--compiler", "gcc"], []):
             self.assertEqual(self.run_program("gpu", *wrong).returncode, 2, wrong)
 
+    def test_chips_of_nvidia(self):
+        for chip, work in (("h100", ["elementwise", "--sizes", 1 << 16]), ("h200", ["softmax", "--sizes", "64x512"]),
+                           ("rtx4090", ["matmul", "--sizes", 64]), ("rtx3080", ["gemv", "--sizes", "512x1024"])):
+            rows = self.rows(*work, "--chip", chip)
+            self.check_rows(rows)
+            self.assertEqual({row.get("chip") for row in rows[:-1]}, {chip})
+            self.assertLess(rows[-1]["lines"], 1.1 * rows[-1]["least_lines"], work)
+        rows = self.rows("matmul", "--sizes", 128, "--dtype", "f16", "--chip", "h100", "--instructions")
+        self.check_rows(rows)
+        self.assertEqual(rows[0]["classes"]["tensor"], 128**3 // (16 * 8 * 16))
+        self.assertTrue(any(i["text"].startswith("mma.sync") for i in rows[0]["instruction_rows"]))
+
+    def test_what_nvidias_chips_do_not_take_is_named(self):
+        for wanted, wrong in (("by clang", ["elementwise", "--compiler", "aco", "--chip", "h100"]),
+                              ("h100 is NVIDIA's", ["--spirv", "/dev/null", "--chip", "h100"]),
+                              ("rtx3080", ["elementwise", "--chip", "rtx3090"])):
+            result = self.run_program("gpu", *wrong)
+            self.assertIn(result.returncode, (1, 2))
+            self.assertIn(wanted, result.stderr)
+
+    def test_registers_of_ptx_say_where_they_come_from(self):
+        rows = self.rows("elementwise", "--sizes", 4096, "--chip", "h100", TUFF_PTXAS="/nowhere/ptxas")
+        self.assertTrue(rows[0]["registers_estimated"])
+        table = self.run_program("gpu", "elementwise", "--sizes", 4096, "--chip", "h100", TUFF_PTXAS="/nowhere/ptxas")
+        self.assertIn(f" ~{rows[0]['vgprs']} ", table.stdout)
+
     def test_a_null_device_is_no_device(self):
         drivers = glob.glob("/usr/share/vulkan/icd.d/radeon_icd*.json")
         self.assertTrue(drivers, "install mesa-vulkan-drivers")

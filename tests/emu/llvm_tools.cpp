@@ -87,6 +87,16 @@ std::vector<uint8_t> compile_device(const std::string& source, const std::string
   return output_of(argv);
 }
 
+std::string compile_ptx(const std::string& source, const std::string& level) {
+  const os::ProcessResult result =
+      os::Process({"clang-19", "--target=nvptx64-nvidia-cuda", "-march=sm_86", "-Xclang",
+                   "-target-feature", "-Xclang", "+ptx78", level, "-ffp-contract=off", "-S", "-o",
+                   "-", source})
+          .wait();
+  if (result.exit_code != 0) throw std::runtime_error(result.err);
+  return {result.out.begin(), result.out.end()};
+}
+
 std::string compile_host(const std::string& source, const std::string& folder) {
   const std::string path = folder + "/host.so";
   output_of({kClang, "-O1", "-ffp-contract=off", "-Xclang", "-ffloat16-excess-precision=none",

@@ -20,6 +20,8 @@ std::vector<std::optional<std::string>> disassemble(
 // A C file compiled for gfx1100: the bytes of a relocatable code object.
 std::vector<uint8_t> compile_device(const std::string& source, const std::string& level = "-O2",
                                     const std::vector<std::string>& options = {});
+// The same for NVIDIA's sm_86: a text of PTX.
+std::string compile_ptx(const std::string& source, const std::string& level = "-O2");
 // The same for this machine: a path to a shared library, and how to be rid of it.
 std::string compile_host(const std::string& source, const std::string& folder);
 // Assembly for gfx1100, assembled.

@@ -1,9 +1,16 @@
-// Kernels whose order in time is known, for gfx1100: transposes and products of square matrices.
+// Kernels whose order in time is known, for gfx1100 and for PTX: transposes and products of square
+// matrices.
 typedef unsigned int u32;
 
-#define KERNEL(name) __attribute__((amdgpu_kernel)) void name
 #define GLOBAL __attribute__((address_space(1)))
 #define LDS static __attribute__((address_space(3), loader_uninitialized))
+#ifdef __NVPTX__
+#define KERNEL(name) __attribute__((nvptx_kernel)) void name
+#define LANE __nvvm_read_ptx_sreg_tid_x()
+#define GROUP __nvvm_read_ptx_sreg_ctaid_x()
+#define barrier __syncthreads
+#else
+#define KERNEL(name) __attribute__((amdgpu_kernel)) void name
 #define LANE __builtin_amdgcn_workitem_id_x()
 #define GROUP __builtin_amdgcn_workgroup_id_x()
 
@@ -12,6 +19,7 @@ static void barrier(void) {
   __builtin_amdgcn_s_barrier();
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
 }
+#endif
 
 // A workgroup of 256 has a tile of 32 x 32, row after row of 32 lanes.
 KERNEL(transpose_naive)(GLOBAL float* out, const GLOBAL float* in, u32 n) {

@@ -355,7 +355,7 @@ KernelProfile transpose(const std::string& name, const std::string& chip) {
 }
 
 TEST_F(Profiles, TilesMakeTransposesFaster) {
-  for (const std::string& chip : chip_names()) {
+  for (const std::string& chip : chip_names(Vendor::Amd)) {
     const KernelProfile naive = transpose("transpose_naive", chip);
     const KernelProfile conflicts = transpose("transpose_conflicts", chip);
     const KernelProfile padded = transpose("transpose_padded", chip);
@@ -374,7 +374,7 @@ TEST_F(Profiles, TilesMakeTransposesFaster) {
 }
 
 TEST_F(Profiles, StridedCopyIsSlower) {
-  for (const std::string& chip : chip_names()) {
+  for (const std::string& chip : chip_names(Vendor::Amd)) {
     Program near(kCopy, 8 * 1024 * 1024), far(kStridedCopy, 8 * 1024 * 1024);
     const KernelProfile a = near.profile(2048, 32, chip), b = far.profile(2048, 32, chip);
     EXPECT_GT(b.time_us - b.launch_us, 2 * (a.time_us - a.launch_us)) << chip;
@@ -421,7 +421,7 @@ more:
 )",
                           kWaves),
               kWaves * 128);
-  for (const std::string& chip : chip_names()) {
+  for (const std::string& chip : chip_names(Vendor::Amd)) {
     const KernelProfile a = many.profile(kWaves, 32, chip), b = one.profile(1, 32, chip);
     EXPECT_EQ(a.bytes_loaded, b.bytes_loaded);
     EXPECT_EQ(a.dram_bytes_read, b.dram_bytes_read);
@@ -510,11 +510,11 @@ TEST_F(Profiles, CountingChangesNeitherResultsNorFindings) {
 TEST(Chips, UnknownOnesAreRefusedWithThoseKnown) {
   for (const std::string name : {"7900", "7900XTX", "rtx4090", " 780m"}) {
     try {
-      chip(name);
+      chip(name, Vendor::Amd);
       FAIL() << name;
     } catch (const InvalidArgument& e) {
       EXPECT_NE(std::string(e.what()).find(name), std::string::npos);
-      for (const std::string& known : chip_names()) {
+      for (const std::string& known : chip_names(Vendor::Amd)) {
         EXPECT_NE(std::string(e.what()).find(known), std::string::npos) << e.what();
       }
     }
@@ -528,9 +528,11 @@ TEST(Chips, UnknownOnesAreRefusedWithThoseKnown) {
 TEST(Chips, TheirNumbersAreInOrder) {
   for (const std::string& name : chip_names()) {
     const Chip& c = chip(name);
-    EXPECT_EQ(c.cus % kCusPerWgp, 0u) << name;
+    EXPECT_EQ(c.cus % c.core.cus_per_wgp, 0u) << name;
     for (const MemoryNs& ns : {c.vector_ns, c.scalar_ns}) {
-      EXPECT_LT(ns.l0, ns.l1) << name;
+      if (c.l1_kb) {
+        EXPECT_LT(ns.l0, ns.l1) << name;
+      }
       EXPECT_LT(ns.l1, ns.l2) << name;
       EXPECT_LT(ns.l2, ns.dram) << name;
       if (c.mall_kb) {
@@ -538,12 +540,23 @@ TEST(Chips, TheirNumbersAreInOrder) {
         EXPECT_LT(ns.mall, ns.dram) << name;
       }
     }
-    EXPECT_GT(c.peak_flops_per_us(rdna::FloatKind::Matrix),
-              c.peak_flops_per_us(rdna::FloatKind::Vector));
+    EXPECT_GT(c.peak_flops_per_us(FloatKind::Matrix), c.peak_flops_per_us(FloatKind::Vector));
   }
   // As AMD's product page has it: 61.4 and 122.8 TFLOPS.
-  EXPECT_NEAR(chip("7900xtx").peak_flops_per_us(rdna::FloatKind::Vector) / 1e6, 61.4, 0.1);
-  EXPECT_NEAR(chip("7900xtx").peak_flops_per_us(rdna::FloatKind::Matrix) / 1e6, 122.8, 0.2);
+  EXPECT_NEAR(chip("7900xtx").peak_flops_per_us(FloatKind::Vector) / 1e6, 61.4, 0.1);
+  EXPECT_NEAR(chip("7900xtx").peak_flops_per_us(FloatKind::Matrix) / 1e6, 122.8, 0.2);
+  // NVIDIA's whitepapers of GA102, Ada and H100 (whose matrices are rated at 1830 of 1980 MHz).
+  const auto peaks = [](const char* name, FloatKind kind) {
+    return chip(name).peak_flops_per_us(kind) / 1e6;
+  };
+  EXPECT_NEAR(peaks("rtx3080", FloatKind::Vector), 29.8, 0.1);
+  EXPECT_NEAR(peaks("rtx3080", FloatKind::Matrix), 59.5, 0.1);
+  EXPECT_NEAR(peaks("rtx4090", FloatKind::Vector), 82.6, 0.1);
+  EXPECT_NEAR(peaks("rtx4090", FloatKind::Matrix), 165.2, 0.1);
+  EXPECT_NEAR(peaks("h100", FloatKind::Vector), 66.9, 0.1);
+  EXPECT_NEAR(peaks("h100", FloatKind::Double), 33.5, 0.1);
+  EXPECT_NEAR(peaks("h100", FloatKind::Half), 133.8, 0.1);
+  EXPECT_NEAR(peaks("h100", FloatKind::Matrix) * 1830 / 1980, 989.4, 0.5);
 }
 
 }  // namespace

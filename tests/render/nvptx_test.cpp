@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <iostream>
 #include <map>
-#include <sstream>
 
 #include "base/compilers.h"
 #include "base/env.h"
 #include "base/error_of.h"
 #include "base/os.h"
-#include "base/os_cache.h"
+#include "base/ptxas.h"
 #include "kernel/ast_builder.h"
 #include "kernel/dtype_cases.h"
 #include "kernel/pipeline.h"
@@ -177,28 +176,22 @@ TEST_F(RenderNvptxCompiled, ErrorNamesTheKernel) {
   EXPECT_TRUE(has(said, "e_4_8")) << said;
 }
 
-// What ptxas -v says of its kernels, in one line.
-std::string summary(const std::string& said) {
-  int kernels = 0, most = 0, spilled = 0;
-  std::istringstream lines(said);
-  for (std::string line; std::getline(lines, line);) {
-    int registers = 0, stack = 0, stores = 0;
-    if (std::sscanf(line.c_str(), "ptxas info : Used %d registers", &registers) == 1) {
-      ++kernels;
-      most = std::max(most, registers);
-    }
-    if (std::sscanf(line.c_str(), " %d bytes stack frame, %d bytes spill stores", &stack,
-                    &stores) == 2)
-      spilled += stores > 0;
+// What ptxas says of kernels, in one line.
+std::string summary(const std::vector<PtxasKernel>& kernels) {
+  uint32_t most = 0, spilled = 0;
+  for (const PtxasKernel& k : kernels) {
+    most = std::max(most, k.registers);
+    spilled += k.spill_store_bytes > 0;
   }
-  return fmt::format("{} kernels, {} registers at most, {} with spills", kernels, most, spilled);
+  return fmt::format("{} kernels, {} registers at most, {} with spills", kernels.size(), most,
+                     spilled);
 }
 
 std::vector<Source> assembled_sources(const Target& t) {
   std::vector<Source> sources;
   for (const kernel::LinearKernel& k : gpu_kernels()) sources.push_back(rendered(k, t));
   for (const AstCase& c : shaped_cases()) sources.push_back(rendered(kernel::lower(c.ast, t), t));
-  if (t.arch != "sm_86") return sources;
+  if (t.arch != "sm_86" && t.arch != "sm_90a" && t.arch != "sm_120") return sources;
   for (const DType type : kMemoryTypes) {
     for (const auto& c : kernel::testing::op_cases(type))
       sources.push_back(rendered(kernel::lower(c.ast, t), t));
@@ -208,26 +201,25 @@ std::vector<Source> assembled_sources(const Target& t) {
   return sources;
 }
 
-// NVIDIA's assembler takes the text of every kernel, where a developer has it.
+// NVIDIA's assembler takes the text of every kernel, where a developer has it, and spills nothing.
 TEST_F(RenderNvptxCompiled, AssemblesWithNvidiasAssembler) {
-  const std::optional<std::string> ptxas = find_ptxas();
-  if (!ptxas) GTEST_SKIP() << "no ptxas (TUFF_PTXAS names one): the PTX was not assembled";
+  if (!find_ptxas())
+    GTEST_SKIP() << "no ptxas (scripts/ptxas fetches one, TUFF_PTXAS names it): the PTX was not "
+                    "assembled";
   for (const Target& t : architectures()) {
     const std::vector<Binary> binaries = renderer_of(t).compile(assembled_sources(t), t);
     std::map<const void*, const Binary*> modules;
     for (const Binary& b : binaries) modules.emplace(b.bytes.get(), &b);
-    const os::ScratchFolder folder;
-    const std::string path = folder.path() + "/kernels.ptx";
-    std::string said;
+    std::vector<PtxasKernel> kernels;
     for (const auto& [bytes, b] : modules) {
-      os::write_file(path, *b->bytes);
-      const std::string out = folder.path() + "/kernels";
-      os::Process process({*ptxas, "-v", "-arch=" + t.arch, "-o", out, path});
-      const os::ProcessResult& r = process.wait();
-      ASSERT_EQ(r.exit_code, 0) << t.arch << ":\n" << r.out << r.err;
-      said += r.out + r.err;
+      for (const PtxasKernel& k : run_ptxas(ptx_of(*b), t.arch)) kernels.push_back(k);
     }
-    std::cout << t.arch << ": " << summary(said) << "\n";
+    EXPECT_EQ(kernels.size(), binaries.size()) << t.arch;
+    for (const PtxasKernel& k : kernels) {
+      EXPECT_EQ(k.spill_store_bytes, 0u) << t.arch << " " << k.name;
+      EXPECT_GT(k.registers, 0u) << k.name;
+    }
+    std::cout << t.arch << ": " << summary(kernels) << "\n";
   }
 }
 

@@ -93,7 +93,7 @@ class Queue {
  private:
   struct Kernel {
     std::unique_ptr<KernelMemory> memory;
-    std::unique_ptr<profile::Recording> recording;  // where kernels are profiled
+    std::unique_ptr<profile::RdnaRecording> recording;  // where kernels are profiled
     std::unique_ptr<rdna::Dispatch> dispatch;
     std::string name;
     bool system_release;

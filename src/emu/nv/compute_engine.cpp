@@ -203,7 +203,7 @@ ptx::Outcome ComputeEngine::execute(const Kernel& k, LaunchMemory& memory) {
   r.parameters.assign(bank.begin() + world_.chip.bank.parameters, bank.end());
   r.seed = world_.random.next();
   try {
-    return ptx::execute(r, memory);
+    return world_.profiler ? world_.profiler->execute(r, memory) : ptx::execute(r, memory);
   } catch (const InvalidArgument& e) {  // a block that the kernel does not take
     bad(kClassError, "{}: {}", k.who.name, e.what());
   }

@@ -20,6 +20,10 @@ class Context {
       : world_(gpu, chip, addresses, reports, seed) {
     world_.methods_left = stop ? stop : ~uint64_t{0};
   }
+  // Launches to come are counted and told of. Before the first of them.
+  void profile_launches(const emu_api::ProfileOptions& options) {
+    world_.profiler = std::make_unique<profile::Profiler>(options, profile::Vendor::Nvidia);
+  }
 
   AddressSpace addresses;
   // `failed` is told of the error that ends the channel, and with it its group.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/os_kernel.h"
+#include "emu/api.h"
 #include "emu/kernel/finding.h"
 
 namespace tuff::emu::nv {
@@ -32,6 +33,7 @@ struct MockOptions {
   // Once so many methods were taken, no channel takes another. 0: never.
   uint64_t stop = 0;
   std::function<void(const Finding&)> report;  // on any thread
+  emu_api::ProfileOptions profile;             // whose report may not call back
 };
 
 // "gpus:1,vram:4096,sm:90,driver:570,seed:7,peers:1,fail:12,status:26,stop:100", each where wanted;

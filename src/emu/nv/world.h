@@ -16,6 +16,7 @@
 #include "emu/memory/operations.h"
 #include "emu/nv/chip.h"
 #include "emu/nv/stub.h"
+#include "emu/profile/profiler.h"
 #include "emu/ptx/launch.h"
 
 namespace tuff::emu::nv {
@@ -35,6 +36,7 @@ class World : public Operations {
   emu_api::PtxModule* module_of(const Stub& stub, const char* text);
 
   const ChipKind& chip;
+  std::unique_ptr<profile::Profiler> profiler;  // null: nothing is counted
   Caches caches;
   SplitMix64 random;
   uint64_t methods_left = 0;

@@ -1,16 +1,22 @@
 #include "emu/profile/cache_model.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace tuff::emu::profile {
+namespace {
 
-using rdna::MemoryLevel;
-
-constexpr uint64_t kKb = 1024;
 constexpr uint32_t kNearWays = 4, kFarWays = 16;
 
+void count_sectors(uint8_t used, uint8_t missing, uint64_t& hits, uint64_t& misses) {
+  misses += uint64_t(std::popcount(missing));
+  hits += uint64_t(std::popcount(uint8_t(used & ~missing)));
+}
+
+}  // namespace
+
 Cache::Cache(uint64_t bytes, uint32_t ways)
-    : ways_(ways), sets_(bytes / rdna::kLineBytes / ways), all_(sets_ * ways) {}
+    : ways_(ways), sets_(bytes / kLineBytes / ways), all_(sets_ * ways) {}
 
 // How addresses choose sets is not documented: digits are added up, so that neither neighbours nor
 // strides of a power of two meet in few of them.
@@ -20,19 +26,22 @@ std::span<Cache::Way> Cache::set_of(uint64_t line) {
   return std::span(all_).subspan(sum % sets_ * ways_, ways_);
 }
 
-Cache::Result Cache::use(uint64_t line, bool dirties) {
-  if (sets_ == 0) return {false, dirties ? std::optional(line) : std::nullopt};
-  const auto set = set_of(line);
+Cache::Result Cache::use(const Place& place, bool dirties) {
+  const uint8_t dirty = dirties ? place.sectors : uint8_t(0);
+  if (sets_ == 0) return {place.sectors, dirties ? std::optional(place) : std::nullopt};
+  const auto set = set_of(place.line);
   ++clock_;
-  if (const auto way = std::ranges::find(set, line, &Way::line); way != set.end()) {
+  if (const auto way = std::ranges::find(set, place.line, &Way::line); way != set.end()) {
+    const auto missing = uint8_t(place.sectors & ~way->present);
     way->used = clock_;
-    way->dirty |= dirties;
-    return {true, std::nullopt};
+    way->present |= place.sectors;
+    way->dirty |= dirty;
+    return {missing, std::nullopt};
   }
   Way& oldest = *std::ranges::min_element(set, {}, &Way::used);
-  Result out;
-  if (oldest.dirty) out.written_back = oldest.line;
-  oldest = {line, clock_, dirties};
+  Result out{place.sectors, std::nullopt};
+  if (oldest.dirty) out.written_back = {oldest.line, oldest.dirty};
+  oldest = {place.line, clock_, place.sectors, dirty};
   return out;
 }
 
@@ -43,66 +52,76 @@ void Cache::drop(uint64_t line) {
 }
 
 SharedCaches::SharedCaches(const Chip& chip)
-    : l2(chip.l2_kb * kKb, kFarWays), mall(chip.mall_kb * kKb, kFarWays) {}
+    : l2(uint64_t(chip.l2_kb) * kKb, kFarWays), mall(uint64_t(chip.mall_kb) * kKb, kFarWays) {}
 
-CacheModel::CacheModel(const Chip& chip, SharedCaches& shared, bool wgp_mode)
-    : chip_(chip), shared_(shared), wgp_mode_(wgp_mode) {
-  l0_.assign(chip.cus, Cache(kL0Kb * kKb, kNearWays));
-  scalar_.assign(chip.cus / kCusPerWgp, Cache(kScalarKb * kKb, kNearWays));
+CacheModel::CacheModel(const Chip& chip, SharedCaches& shared, const Residency& residency)
+    : chip_(chip), shared_(shared), wgp_mode_(residency.wgp_mode) {
+  l0_.assign(chip.cus, Cache(residency.l0_bytes(chip), kNearWays));
+  scalar_.assign(chip.cus / chip.core.cus_per_wgp, Cache(chip.core.scalar_kb * kKb, kNearWays));
   l1_.assign(chip.arrays, Cache(chip.l1_kb * kKb, kFarWays));
 }
 
 // Workgroups go round; the waves of one on a WGP fill its four SIMDs in turn, two of them a CU's.
-uint32_t CacheModel::cu_of(const rdna::LineAccess& a) const {
+uint32_t CacheModel::cu_of(const LineAccess& a) const {
+  const Architecture& core = chip_.core;
   if (!wgp_mode_) return a.workgroup % chip_.cus;
-  const uint32_t wgp = a.workgroup % (chip_.cus / kCusPerWgp);
-  return wgp * kCusPerWgp + a.wave / kSimdsPerCu % kCusPerWgp;
+  const uint32_t wgp = a.workgroup % (chip_.cus / core.cus_per_wgp);
+  return wgp * core.cus_per_wgp + a.wave / core.simds_per_cu % core.cus_per_wgp;
 }
 
-MemoryLevel CacheModel::access(const rdna::LineAccess& a) {
-  const uint32_t cu = cu_of(a), wgp = cu / kCusPerWgp, array = wgp % chip_.arrays;
+uint64_t CacheModel::bytes_of(uint8_t sectors) const {
+  return uint64_t(std::popcount(sectors)) * chip_.core.sector_bytes;
+}
+
+MemoryLevel CacheModel::access(const LineAccess& a) {
+  const uint32_t cu = cu_of(a), wgp = cu / chip_.core.cus_per_wgp, array = wgp % chip_.arrays;
   const bool scalar = a.kind == AccessKind::ScalarLoad;
+  const Cache::Place place{a.line, chip_.core.sector_bytes < kLineBytes ? a.sectors : uint8_t(1)};
   if (!scalar) ++counts_.l0_lookups;
   if (a.kind == AccessKind::Store || a.kind == AccessKind::Atomic) {
     // Written through both; the L1 keeps nothing that was written.
     if (a.kind == AccessKind::Atomic) l0_[cu].drop(a.line);
     l1_[array].drop(a.line);
-    return reach_l2(a.line, true);
+    return reach_l2(place, true);
   }
-  if (a.device_scope) {
-    if (!scalar) ++counts_.l0_misses, ++counts_.l1_misses;
-    return reach_l2(a.line, false);
+  uint8_t missing = place.sectors;
+  if (!a.device_scope) missing = (scalar ? scalar_[wgp] : l0_[cu]).use(place).missing;
+  if (!scalar) {
+    count_sectors(place.sectors, missing, counts_.l0_hits, counts_.l0_misses);
+    counts_.l0_fill_bytes += bytes_of(missing);
   }
-  const bool hit = (scalar ? scalar_[wgp] : l0_[cu]).use(a.line).hit;
-  if (!scalar) ++(hit ? counts_.l0_hits : counts_.l0_misses);
-  return hit ? MemoryLevel::L0 : reach_l1(a.line, array);
+  if (!missing) return MemoryLevel::L0;
+  if (!a.device_scope) return reach_l1({a.line, missing}, array);
+  if (!scalar && chip_.l1_kb) ++counts_.l1_misses;
+  return reach_l2(place, false);
 }
 
-MemoryLevel CacheModel::reach_l1(uint64_t line, uint32_t array) {
-  const bool hit = l1_[array].use(line).hit;
-  ++(hit ? counts_.l1_hits : counts_.l1_misses);
-  return hit ? MemoryLevel::L1 : reach_l2(line, false);
+MemoryLevel CacheModel::reach_l1(const Cache::Place& place, uint32_t array) {
+  if (!chip_.l1_kb) return reach_l2(place, false);
+  const uint8_t missing = l1_[array].use(place).missing;
+  count_sectors(place.sectors, missing, counts_.l1_hits, counts_.l1_misses);
+  return missing ? reach_l2({place.line, missing}, false) : MemoryLevel::L1;
 }
 
 // The L2 knows which bytes of a line were written: a store fetches nothing.
-MemoryLevel CacheModel::reach_l2(uint64_t line, bool writes) {
-  ++counts_.l2_requests;
-  const Cache::Result result = shared_.l2.use(line, writes);
-  ++(result.hit ? counts_.l2_hits : counts_.l2_misses);
+MemoryLevel CacheModel::reach_l2(const Cache::Place& place, bool writes) {
+  counts_.l2_bytes += bytes_of(place.sectors);
+  const Cache::Result result = shared_.l2.use(place, writes);
+  count_sectors(place.sectors, result.missing, counts_.l2_hits, counts_.l2_misses);
   if (result.written_back) reach_mall(*result.written_back, true);
-  if (result.hit || writes) return MemoryLevel::L2;
-  return reach_mall(line, false) ? MemoryLevel::Mall : MemoryLevel::Dram;
+  if (!result.missing || writes) return MemoryLevel::L2;
+  return reach_mall({place.line, result.missing}, false) ? MemoryLevel::Mall : MemoryLevel::Dram;
 }
 
-bool CacheModel::reach_mall(uint64_t line, bool writes) {
-  const Cache::Result result = shared_.mall.use(line, writes);
+bool CacheModel::reach_mall(const Cache::Place& place, bool writes) {
+  const Cache::Result result = shared_.mall.use(place, writes);
   if (chip_.mall_kb) {
-    ++counts_.mall_requests;
-    ++(result.hit ? counts_.mall_hits : counts_.mall_misses);
+    counts_.mall_bytes += bytes_of(place.sectors);
+    count_sectors(place.sectors, result.missing, counts_.mall_hits, counts_.mall_misses);
   }
-  if (result.written_back) ++counts_.dram_lines_written;
-  if (!result.hit && !writes) ++counts_.dram_lines_read;
-  return result.hit;
+  if (result.written_back) counts_.dram_bytes_written += bytes_of(result.written_back->sectors);
+  if (!writes) counts_.dram_bytes_read += bytes_of(result.missing);
+  return !result.missing;
 }
 
 }  // namespace tuff::emu::profile

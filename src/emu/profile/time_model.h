@@ -23,11 +23,11 @@ struct TimeParts {
   const char* limit() const;  // the name of the largest
 };
 
-TimeParts time_of(const Chip& chip, const Grid& grid, const rdna::DispatchCounts& counts,
+TimeParts time_of(const Chip& chip, const Grid& grid, const DispatchCounts& counts,
                   const CacheCounts& caches);
 // What no kernel that computes and touches as much could undercut; what caches kept for it, or keep
 // of it, does not count as touched.
-double roofline_us(const Chip& chip, const rdna::DispatchCounts& counts,
+double roofline_us(const Chip& chip, const DispatchCounts& counts,
                    const CacheCounts& caches);
 
 }  // namespace tuff::emu::profile

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "emu/ptx/control.h"
+#include "emu/ptx/counters.h"
 #include "emu/ptx/makers.h"
 
 namespace tuff::emu::ptx {
@@ -131,6 +132,7 @@ void Control::release(Block& block, uint32_t number) {
     w->unfinished_since = 0;
   }
   barrier.in_use = false;
+  if (machine_.counters) machine_.counters->pass_barrier(block);
   // Barriers of a part of the threads order, as far as is looked at, all of them.
   if (block.shared_races) block.shared_races->pass_barrier();
   if (block.global_races) block.global_races->pass_barrier();

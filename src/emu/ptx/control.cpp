@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "emu/ptx/counters.h"
 #include "emu/ptx/known_bits.h"
 
 namespace tuff::emu::ptx {
@@ -85,6 +86,10 @@ void Control::step(Warp& w, const Instruction& i) {
     const uint32_t p = w.frame->predicates[i.guard];
     lanes &= i.guard_negated ? ~p : p;
   }
+  const bool executes =
+      i.kind == Kind::Plain || i.kind == Kind::WarpSync || i.kind == Kind::WarpAligned;
+  if (machine_.counters && (!executes || lanes == 0)) [[unlikely]]
+    count_alone(w, i, lanes);
   if (i.kind == Kind::Branch) return branch(w, i, lanes);
   if (lanes == 0) {
     ++w.groups[current_].pc;
@@ -104,8 +109,21 @@ void Control::step(Warp& w, const Instruction& i) {
   }
 }
 
-// Results are worth what sources are, unless the instruction knows better.
+// What touches no memory and has no results: control flow, and what no lane executes.
+void Control::count_alone(const Warp& w, const Instruction& i, uint32_t lanes) {
+  machine_.counters->begin(w, i, lanes);
+  machine_.counters->end(w, i);
+}
+
 void Control::execute(Warp& w, const Instruction& i, uint32_t lanes) {
+  if (!machine_.counters) return run_rows(w, i, lanes);
+  machine_.counters->begin(w, i, lanes);
+  run_rows(w, i, lanes);
+  machine_.counters->end(w, i);
+}
+
+// Results are worth what sources are, unless the instruction knows better.
+void Control::run_rows(Warp& w, const Instruction& i, uint32_t lanes) {
   if (i.own_definedness) return i.execute(w, i, lanes);
   uint32_t known = ~0u;
   for (uint32_t k = 0; k < i.sources; ++k) known &= w.frame->defined[i.s(k)];

@@ -45,6 +45,8 @@ class Control {
   size_t next_group(Warp& w, bool stays);
   void step(Warp& w, const Instruction& i);
   void execute(Warp& w, const Instruction& i, uint32_t lanes);
+  void run_rows(Warp& w, const Instruction& i, uint32_t lanes);
+  void count_alone(const Warp& w, const Instruction& i, uint32_t lanes);
   void branch(Warp& w, const Instruction& i, uint32_t lanes);
   void branch_indexed(Warp& w, const Instruction& i, uint32_t lanes);
   void call(Warp& w, const Instruction& i, uint32_t lanes);

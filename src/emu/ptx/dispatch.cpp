@@ -6,6 +6,7 @@
 
 #include "base/arith.h"
 #include "emu/ptx/control.h"
+#include "emu/ptx/counters.h"
 
 namespace tuff::emu::ptx {
 namespace {
@@ -14,11 +15,13 @@ constexpr size_t kResidentBlocks = 4;  // at once, at most
 
 class PtxDispatch {
  public:
-  PtxDispatch(const Launch& launch, RangeMemory& memory)
+  PtxDispatch(const Launch& launch, RangeMemory& memory, Counters* counters)
       : launch_(launch),
         machine_(launch, memory, outcome_.findings),
         random_(launch.seed),
-        control_(machine_, random_) {}
+        control_(machine_, random_) {
+    machine_.counters = counters;
+  }
 
   Outcome run() {
     while (step()) {}
@@ -56,6 +59,7 @@ class PtxDispatch {
       w->local.assign(size_t(local) * kWarpLanes, 0xCD);
       w->local_written.assign(size_t(local) * kWarpLanes, 0);
       control_.start(*w);
+      if (machine_.counters) machine_.counters->start(*w);
       block->warps.push_back(std::move(w));
     }
     residents_.push_back(std::move(block));
@@ -136,6 +140,8 @@ class PtxDispatch {
 
 }  // namespace
 
-Outcome run(const Launch& launch, RangeMemory& memory) { return PtxDispatch(launch, memory).run(); }
+Outcome run(const Launch& launch, RangeMemory& memory, Counters* counters) {
+  return PtxDispatch(launch, memory, counters).run();
+}
 
 }  // namespace tuff::emu::ptx

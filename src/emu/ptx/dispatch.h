@@ -17,6 +17,7 @@ struct Outcome {
   std::map<std::string, uint64_t> counts;  // by spelling
 };
 
-Outcome run(const Launch& launch, RangeMemory& memory);
+// `counters`, where given, are told of each instruction.
+Outcome run(const Launch& launch, RangeMemory& memory, Counters* counters = nullptr);
 
 }  // namespace tuff::emu::ptx

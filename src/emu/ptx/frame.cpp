@@ -6,6 +6,7 @@
 
 #include "base/arith.h"
 #include "emu/ptx/control.h"
+#include "emu/ptx/counters.h"
 
 namespace tuff::emu::ptx {
 namespace {
@@ -197,6 +198,7 @@ void Control::end(Warp& w, uint32_t lanes) {
   }
   w.groups[current_].lanes = 0;
   remove_if_empty(w);
+  if (machine_.counters && w.groups.empty()) machine_.counters->finish(w);
 }
 
 }  // namespace tuff::emu::ptx

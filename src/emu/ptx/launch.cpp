@@ -77,12 +77,16 @@ Outcome execute(const emu_api::PtxLaunchRequest& r) {
   return execute(r, memory);
 }
 
-Outcome execute(const emu_api::PtxLaunchRequest& r, RangeMemory& memory) {
+Launch prepare(const emu_api::PtxLaunchRequest& r, RangeMemory& memory) {
   const auto* module = dynamic_cast<const Module*>(r.module);
   if (!module) fail<InvalidArgument>("a launch without a module of this library");
-  const Launch launch = launch_of(r, *module);
+  Launch launch = launch_of(r, *module);
   map_memory(memory, r, *module);
-  return run(launch, memory);
+  return launch;
+}
+
+Outcome execute(const emu_api::PtxLaunchRequest& r, RangeMemory& memory) {
+  return run(prepare(r, memory), memory);
 }
 
 emu_api::PtxLaunchResult launch(const emu_api::PtxLaunchRequest& r) {

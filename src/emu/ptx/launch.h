@@ -15,6 +15,8 @@ std::unique_ptr<emu_api::PtxModule> load(const std::string& text);
 Outcome execute(const emu_api::PtxLaunchRequest& request);
 // In memory that has more than the request's regions.
 Outcome execute(const emu_api::PtxLaunchRequest& request, RangeMemory& memory);
+// What run() takes for it, its regions mapped.
+Launch prepare(const emu_api::PtxLaunchRequest& request, RangeMemory& memory);
 // The same, as programs that open the library get it.
 emu_api::PtxLaunchResult launch(const emu_api::PtxLaunchRequest& request);
 

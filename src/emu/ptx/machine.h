@@ -27,6 +27,8 @@ struct Launch {
   uint32_t threads() const { return block[0] * block[1] * block[2]; }
 };
 
+class Counters;
+
 class Machine {
  public:
   Machine(const Launch& launch, RangeMemory& memory, std::vector<Finding>& findings);
@@ -49,6 +51,7 @@ class Machine {
   void stop() { stopped_ = true; }
 
   const Instruction* current = nullptr;
+  Counters* counters = nullptr;  // null: nothing is counted
   uint64_t clock = 0;  // instructions of all warps
 
  private:

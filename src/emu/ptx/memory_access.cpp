@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "emu/ptx/counters.h"
+
 namespace tuff::emu::ptx {
 namespace {
 
@@ -283,6 +285,27 @@ class WarpAccess {
   LaneBytes out_;
 };
 
+// Each space by itself. Parameters are constants, or registers of a call: no memory.
+[[gnu::noinline]] void count_lanes(Warp& w, const MemoryForm& m, const Addresses& at,
+                                   uint32_t lanes, const AccessShape& shape) {
+  std::array<uint32_t, 3> in{};  // lanes: of shared, of local and of global memory
+  Addresses near = at;
+  for_each_set(lanes, [&](uint32_t k) {
+    const bool generic = m.space == Space::Generic;
+    const uint64_t window = generic ? at[k] & kWindowMask : window_of(m.space);
+    if (generic) near[k] &= ~kWindowMask;
+    if (window == window_of(Space::Param)) return;
+    in[window == window_of(Space::Shared) ? 0 : window == window_of(Space::Local) ? 1 : 2] |=
+        1u << k;
+  });
+  const bool past_l1 = shape.strong && shape.scope != Scope::Block;
+  const Access access{0, shape.bytes, shape.kind, past_l1};
+  Counters& counters = *w.machine->counters;
+  if (in[0]) counters.lds(near, in[0], shape.bytes, shape.kind == AccessKind::Atomic);
+  if (in[1]) counters.local(w, near, in[1], access);
+  if (in[2]) counters.global(at, in[2], access);
+}
+
 }  // namespace
 
 Addresses addresses_of(Warp& w, const MemoryForm& m, uint32_t lanes) {
@@ -299,6 +322,8 @@ Addresses addresses_of(Warp& w, const MemoryForm& m, uint32_t lanes) {
 
 LaneBytes reach_lanes(Warp& w, const MemoryForm& m, const Addresses& at, uint32_t lanes,
                       const AccessShape& shape) {
+  if (w.machine->counters) [[unlikely]]
+    count_lanes(w, m, at, lanes, shape);
   return WarpAccess(w, m, at, shape).reach(lanes);
 }
 

@@ -5,11 +5,14 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/ptxas.h"
 #include "emu/api.h"
 #include "emu/ptx/types.h"
 
@@ -174,6 +177,9 @@ class Module : public emu_api::PtxModule {
   std::vector<emu_api::PtxVariable> globals;
   std::deque<std::vector<uint8_t>> storage;  // of globals
   std::set<std::string> names;               // of registers, while the text is read
+  std::string text;
+  // What ptxas said of it, by architecture: nothing where there is none. For resources.cpp.
+  mutable std::map<std::string, std::optional<std::vector<PtxasKernel>>> assembled;
 
  private:
   std::vector<uint32_t> reached(const Function& kernel) const;

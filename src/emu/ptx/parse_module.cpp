@@ -321,6 +321,10 @@ Declaration read_declaration(Cursor& cursor) {
   return d;
 }
 
-std::unique_ptr<Module> parse(std::string_view text) { return ModuleParser(text).read(); }
+std::unique_ptr<Module> parse(std::string_view text) {
+  std::unique_ptr<Module> module = ModuleParser(text).read();
+  module->text = text;
+  return module;
+}
 
 }  // namespace tuff::emu::ptx

@@ -8,10 +8,6 @@ namespace {
 
 using Text = std::string_view;
 
-constexpr const char* kClassNames[kStepClasses] = {
-    "valu",      "valu_trans", "valu_f64", "dual", "wmma",   "salu", "smem",   "vmem_load",
-    "vmem_store", "atomic",    "lds",      "branch", "wait", "barrier", "other"};
-
 bool has(Text text, Text part) { return text.find(part) != Text::npos; }
 
 bool has_any(Text text, std::initializer_list<Text> parts) {
@@ -102,8 +98,6 @@ StepCost memory_cost(Text text) {
 }
 
 }  // namespace
-
-const char* name(StepClass kind) { return kClassNames[size_t(kind)]; }
 
 StepCost cost_of(const Step& step) {
   const Instruction& i = step.instruction;

@@ -62,9 +62,10 @@ std::string profile_text(const KernelProfile& p) {
   if (!p.instructions.empty()) instruction_rows(out, p);
   const auto to = std::back_inserter(out);
   fmt::format_to(to,
-                 "{} on {}: {} workgroups, {} waves of {}; {} VGPRs, {} bytes of LDS, {} of "
+                 "{} on {}: {} workgroups, {} waves of {}; {} VGPRs{}, {} bytes of LDS, {} of "
                  "scratch: {} waves per SIMD\n",
-                 p.kernel, p.chip, p.workgroups, p.waves, p.wave_size, p.vgprs, p.lds_bytes,
+                 p.kernel, p.chip, p.workgroups, p.waves, p.wave_size, p.vgprs,
+                 p.registers_estimated ? " (estimated: no ptxas)" : "", p.lds_bytes,
                  p.scratch_bytes, p.waves_per_simd);
   class_rows(out, p);
   fmt::format_to(to, "  {} multiply-adds, {:.0f} floating-point operations\n", p.mad_instructions,
@@ -97,6 +98,8 @@ Json profile_json(const KernelProfile& p) {
       {"lines", {{"loaded", p.lines_loaded}, {"stored", p.lines_stored}}},
       {"least_lines", {{"loaded", p.least_lines_loaded}, {"stored", p.least_lines_stored}}},
       {"lines64", p.lines64}, {"least_lines64", p.least_lines64},
+      {"sectors", p.sectors}, {"least_sectors", p.least_sectors},
+      {"registers_estimated", p.registers_estimated},
       {"lds", {{"cycles", p.lds_cycles}, {"conflict_cycles", p.lds_conflict_cycles}}},
       {"caches", {{"l0", hits(p.l0_hits, p.l0_misses)}, {"l1", hits(p.l1_hits, p.l1_misses)},
                   {"l2", hits(p.l2_hits, p.l2_misses)},

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <string_view>
 
 #include "base/check.h"
 #include "base/os.h"
+#include "emu/profile/profiler.h"
 #include "emu/ptx/launch.h"
 #include "emu/run/launch_file.h"
+#include "emu/run/profile_text.h"
 #include "emu/run/results.h"
 
 namespace tuff::emu {
@@ -42,7 +45,8 @@ EmuLaunch read_launch(const emu_api::RunRequest& o, const emu_api::PtxKernelInfo
   return launch;
 }
 
-ptx::Outcome execute_ptx(emu_api::PtxModule& module, const std::string& kernel, EmuLaunch& launch) {
+ptx::Outcome execute_ptx(emu_api::PtxModule& module, const std::string& kernel, EmuLaunch& launch,
+                         profile::Profiler* profiler) {
   emu_api::PtxLaunchRequest r;
   r.module = &module;
   r.kernel = kernel;
@@ -54,7 +58,8 @@ ptx::Outcome execute_ptx(emu_api::PtxModule& module, const std::string& kernel, 
     r.memory.push_back({b.address, b.bytes.size(), b.bytes.data(), true});
   r.seed = launch.seed;
   r.instruction_budget = launch.instruction_budget;
-  return ptx::execute(r);
+  RangeMemory memory;
+  return profiler ? profiler->execute(r, memory) : ptx::execute(r, memory);
 }
 
 Json ptx_json(const ptx::Outcome& outcome, const EmuLaunch& launch) {
@@ -100,16 +105,25 @@ bool is_ptx(std::span<const uint8_t> file) {
 }
 
 bool run_ptx(const emu_api::RunRequest& o, const std::string& text) {
-  if (o.profile) fail<BadLaunchFile>("--profile: of code objects for gfx1100, not of PTX");
   const auto module = ptx::load(text);
   EmuLaunch launch = read_launch(o, find_kernel(*module, o.kernel));
-  const ptx::Outcome outcome = execute_ptx(*module, o.kernel, launch);
-  const Json json = o.json || !o.out.empty() ? ptx_json(outcome, launch) : Json();
+  std::optional<emu_api::KernelProfile> profile;
+  std::optional<profile::Profiler> profiler;
+  if (o.profile)
+    profiler.emplace(
+        emu_api::ProfileOptions{o.chip, true, [&](const auto& told) { profile = told; }},
+        profile::Vendor::Nvidia);
+  const ptx::Outcome outcome =
+      execute_ptx(*module, o.kernel, launch, profiler ? &*profiler : nullptr);
+  Json json = o.json || !o.out.empty() ? ptx_json(outcome, launch) : Json();
+  if (profile && !json.is_null()) json["profile"] = profile_json(*profile);
   if (!o.out.empty()) os::write_text(o.out, json.dump(1, ' ', false) + "\n");
-  if (o.json)
+  if (o.json) {
     print_json(json);
-  else
+  } else {
     print_outcome(outcome, launch, o.counts);
+    if (profile) fmt::print("{}", profile_text(*profile));
+  }
   return outcome.finished && outcome.findings.empty();
 }
 

@@ -44,16 +44,6 @@ constexpr Mapping kMappings[] = {
     {"constants", "u32", "float"}, {"copies", "u64", "u64"},    {"wide", "u64", "u64"},
 };
 
-std::string compile_to_ptx(const std::string& level) {
-  const os::ProcessResult result =
-      os::Process({"clang-19", "--target=nvptx64-nvidia-cuda", "-march=sm_86", "-Xclang",
-                   "-target-feature", "-Xclang", "+ptx78", level, "-ffp-contract=off", "-S", "-o",
-                   "-", kSource})
-          .wait();
-  if (result.exit_code != 0) throw std::runtime_error(result.err);
-  return {result.out.begin(), result.out.end()};
-}
-
 class PtxClang : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -110,7 +100,7 @@ void compare(const std::string& text, const Mapping& m, HostKernel host, SplitMi
 TEST_F(PtxClang, KernelsComputeWhatTheHostComputes) {
   const HostKernels host;
   for (const char* level : {"-O2", "-O1"}) {
-    const std::string text = compile_to_ptx(level);
+    const std::string text = testing::compile_ptx(kSource, level);
     SplitMix64 random(11);
     for (const Mapping& m : kMappings) compare(text, m, host.find(m.name), random);
   }
@@ -124,7 +114,7 @@ TEST_F(PtxClang, TilesGoThroughSharedMemory) {
   std::vector<float> a(64 * 64), b(64 * 64), c(64 * 64);
   for (float& v : a) v = float(random.below(64u)) / 8 - 4;
   for (float& v : b) v = float(random.below(64u)) / 8 - 4;
-  Scene scene(compile_to_ptx("-O2"));
+  Scene scene(testing::compile_ptx(kSource));
   scene.request.kernel = "product";
   scene.request.grid = {4, 4, 1};
   scene.request.block = {16, 16, 1};
@@ -146,7 +136,7 @@ TEST_F(PtxClang, TilesGoThroughSharedMemory) {
 TEST_F(PtxClang, BlocksSumByShufflesAndAtomics) {
   std::vector<uint32_t> a(kItems), out{5};
   std::iota(a.begin(), a.end(), 1000);
-  Scene scene(compile_to_ptx("-O2"));
+  Scene scene(testing::compile_ptx(kSource));
   scene.request.kernel = "total";
   scene.request.grid = {kItems / kBlock, 1, 1};
   scene.request.block = {kBlock, 1, 1};
@@ -158,7 +148,7 @@ TEST_F(PtxClang, BlocksSumByShufflesAndAtomics) {
 TEST_F(PtxClang, TheLastBlockSeesWhatAllHaveLeft) {
   std::vector<uint32_t> a(kItems), out{0}, partial(4), count{0};
   std::iota(a.begin(), a.end(), 7);
-  const std::string text = compile_to_ptx("-O2");
+  const std::string text = testing::compile_ptx(kSource);
   for (uint64_t seed = 0; seed < 8; ++seed) {
     Scene scene(text);
     scene.request.kernel = "last_block";

@@ -30,7 +30,7 @@ Process::Process(const MachineParts& parts)
                 engines.end(gpu, mapping);
               }),
       queues_(memory_, uint32_t(parts.spaces.size()),
-              profile::chip(parts.options.profile.chip).cus, parts.file),
+              profile::chip(parts.options.profile.chip, profile::Vendor::Amd).cus, parts.file),
       vm_files_(parts.spaces.size()) {}
 
 Process::~Process() {

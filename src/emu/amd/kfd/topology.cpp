@@ -58,14 +58,14 @@ std::string node_properties(bool is_gpu, const profile::Chip& chip, uint32_t ind
     uint64_t of_cpu, of_gpu;
   };
   const Property properties[] = {{"cpu_cores_count", kCpuCores, 0},
-                                 {"simd_count", 0, chip.cus * profile::kSimdsPerCu},
+                                 {"simd_count", 0, chip.cus * chip.core.simds_per_cu},
                                  {"mem_banks_count", 1, 1},
                                  {"caches_count", 0, 0},
                                  {"io_links_count", links, links},
                                  {"p2p_links_count", 0, peers},
                                  {"cpu_core_id_base", 0, 0},
                                  {"simd_id_base", 0, 2147487744u + index * 8192},
-                                 {"max_waves_per_simd", 0, profile::kWavesPerSimd},
+                                 {"max_waves_per_simd", 0, chip.core.waves_per_simd},
                                  {"lds_size_in_kb", 0, 64},
                                  {"gds_size_in_kb", 0, 0},
                                  {"num_gws", 0, 64},
@@ -73,7 +73,7 @@ std::string node_properties(bool is_gpu, const profile::Chip& chip, uint32_t ind
                                  {"array_count", 0, chip.arrays},
                                  {"simd_arrays_per_engine", 0, chip.arrays / chip.engines},
                                  {"cu_per_simd_array", 0, chip.cus / chip.arrays},
-                                 {"simd_per_cu", 0, profile::kSimdsPerCu},
+                                 {"simd_per_cu", 0, chip.core.simds_per_cu},
                                  {"max_slots_scratch_cu", 0, 32},
                                  {"gfx_target_version", 0, N::kTargetVersion},
                                  {"vendor_id", 0, 0x1002},
@@ -121,7 +121,7 @@ void Topology::add_cpu_node(uint32_t gpus) {
   const std::string node = node_path(0);
   files_[node + "gpu_id"] = "0\n";
   files_[node + "name"] = "\n";
-  files_[node + "properties"] = node_properties(false, profile::chip(""), 0, gpus, 0);
+  files_[node + "properties"] = node_properties(false, profile::chip("", profile::Vendor::Amd), 0, gpus, 0);
   files_[node + "mem_banks/0/properties"] =
       bank(kHeapSystem, os::physical_memory_bytes(), 72, 3200);
   for (uint32_t index = 0; index < gpus; ++index)
@@ -137,7 +137,7 @@ void Topology::add_gpu_node(uint32_t index, const MockOptions& options) {
   files_[node + "gpu_id"] = fmt::format("{}\n", gpu_id_of(index));
   files_[node + "name"] = "ip discovery\n";
   files_[node + "properties"] =
-      node_properties(true, profile::chip(options.profile.chip), index, 1, peers);
+      node_properties(true, profile::chip(options.profile.chip, profile::Vendor::Amd), index, 1, peers);
   files_[node + "mem_banks/0/properties"] =
       bank(options.large_bar ? kHeapPublic : kHeapPrivate, options.vram_bytes, 384, 1249);
   files_[node + "io_links/0/properties"] = link(index + 1, 0, 20);

@@ -208,6 +208,7 @@ void Objects::make_space(Object& o, std::span<std::byte> parameters) {
   o.space = std::make_shared<SpaceObject>();
   o.space->gpu = o.gpu;
   o.space->context = std::make_shared<Context>(o.gpu, chip_, reports_, seed_++, options_.stop);
+  if (options_.profile.report) o.space->context->profile_launches(options_.profile);
   engines_.add(o.gpu, o.space->context);
 }
 

@@ -1,4 +1,4 @@
-// A set of bytes of a large address space, as bits of pages. Called by counters.cpp for what a
+// A set of bytes of a large address space, as bits of pages. Called by profile/launch_counts.cpp for what a
 // dispatch has read and written.
 #pragma once
 
@@ -7,7 +7,7 @@
 #include <memory>
 #include <unordered_map>
 
-namespace tuff::emu::rdna {
+namespace tuff::emu {
 
 class ByteSet {
  public:
@@ -23,4 +23,4 @@ class ByteSet {
   std::unordered_map<uint64_t, std::unique_ptr<Page>> pages_;
 };
 
-}  // namespace tuff::emu::rdna
+}  // namespace tuff::emu

@@ -1,8 +1,8 @@
-#include "emu/rdna/byte_set.h"
+#include "emu/memory/byte_set.h"
 
 #include <algorithm>
 
-namespace tuff::emu::rdna {
+namespace tuff::emu {
 
 ByteSet::Page& ByteSet::page(uint64_t number) {
   auto& found = pages_[number];
@@ -32,4 +32,4 @@ uint64_t ByteSet::add(uint64_t address, uint32_t bytes, const ByteSet* without) 
   return added;
 }
 
-}  // namespace tuff::emu::rdna
+}  // namespace tuff::emu
