@@ -17,6 +17,8 @@ MakeRawReplay* raw_replay_of(const hcq::Device& device) {
   const std::string kind = device.name().substr(0, device.name().find(':'));
   if (kind == "CPU") return cpu_raw_replay;
   if (kind == "AMD") return amd_raw_replay;
+  if (kind == "CUDA") return cuda_raw_replay;
+  if (kind == "NV") return nv_raw_replay;
 #ifdef TUFF_HAS_VULKAN
   if (kind == "VULKAN") return vulkan_raw_replay;
 #endif

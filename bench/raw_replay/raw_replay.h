@@ -25,7 +25,7 @@ class RawReplay {
 
 // `list`: direct dispatches and barriers, captured on a device of the kind.
 using MakeRawReplay = std::unique_ptr<RawReplay>(hcq::Device& device, const hcq::CommandList& list);
-MakeRawReplay cpu_raw_replay, amd_raw_replay;
+MakeRawReplay cpu_raw_replay, amd_raw_replay, cuda_raw_replay, nv_raw_replay;
 // Throws Unsupported without synchronization2, timelineSemaphore or bufferDeviceAddress.
 MakeRawReplay vulkan_raw_replay;
 // Null for kinds of devices where nothing is computed, or not as fast as can be.

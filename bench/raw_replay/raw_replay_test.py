@@ -56,6 +56,10 @@ class RawReplay(unittest.TestCase):
             row = self.replay("--device", "AMD", "--kernels", 10, AMD_IFACE="MOCK", **environment)
             self.assertEqual(row["patched_words"], 8)
 
+    def test_the_emulated_nvidia_gpu(self):
+        row = self.replay("--device", "NV", "--kernels", 10, NV_IFACE="MOCK")
+        self.assertEqual((row["patched_words"], row["barriers"]), (8, 9))
+
     def test_text(self):
         if not self.usable("CPU"):
             self.skipTest("the CPU device needs a C compiler")

@@ -41,7 +41,12 @@ class Chain {
     graph_.emplace(hcq(), nodes(), w.inputs, 0);
     raw_ = make_raw(hcq(), graph_->commands());
     words_.resize(std::max<size_t>(graph_->stats().patches, 1));
-    copied_ = hcq().allocator().allocate(words_.size() * sizeof words_[0], hcq::MemoryKind::Args);
+    // Where the device alone reaches argument blocks, words are patched in a twin for the host.
+    for (const auto kind : {hcq::MemoryKind::Args, hcq::MemoryKind::Upload}) {
+      if (copied_) hcq().allocator().free(copied_);
+      copied_ = hcq().allocator().allocate(words_.size() * sizeof words_[0], kind);
+      if (copied_.host()) break;
+    }
   }
   ~Chain() { hcq().allocator().free(copied_); }
   Chain(const Chain&) = delete;

@@ -274,7 +274,7 @@ class Taken(unittest.TestCase):
     def test_a_failure_takes_nothing(self):
         a = np.ones((2, 2), np.float32)
         for error, text, p in [
-                (tuff.Unsupported, "device type 2", Producer(a, device_type=2)),
+                (tuff.Unsupported, "device type 8", Producer(a, device_type=8)),
                 (tuff.InvalidArgument, "code 5, 64 bits", Producer(a.astype(np.complex64))),
                 (tuff.InvalidArgument, "4 lanes", Producer(a, lanes=4)),
                 (tuff.InvalidArgument, "code 77", Producer(a, code=77)),

@@ -32,6 +32,17 @@ uint32_t local_bytes_of(const hcq::CommandList& list, const Binding& binding) {
   return most;
 }
 
+// Puts in a slot's value that stays: a submission has nothing to do there any more.
+void settle(PacketStream& stream, uint32_t slot, uint64_t value) {
+  std::erase_if(stream.patches, [&](const Patch& p) {
+    if (p.slot != slot) return false;
+    uint32_t& dword = stream.dwords[p.dword];
+    const auto bits = uint32_t((value * p.scale + p.base) >> p.shift << p.lsb);
+    dword = (dword & ~p.mask) | (bits & p.mask);
+    return true;
+  });
+}
+
 }  // namespace
 
 KernelCode HandleBinding::kernel(const hcq::Program& program) const {
@@ -133,14 +144,23 @@ std::unique_ptr<hcq::EncodedList> NvQueue::encode(const hcq::CommandList& list,
 
 // Everything that a submission needs, so that it allocates nothing.
 void NvQueue::place(NvList& list) {
-  const auto put = [&](const PacketStream& stream, hcq::Span& span) {
+  PacketStream &methods = list.encoded.methods, &launches = list.encoded.launches;
+  const auto allocate = [&](const PacketStream& stream, hcq::Span& span) {
     if (stream.dwords.empty()) return;
-    const size_t bytes = stream.dwords.size() * sizeof(uint32_t);
-    span = device().allocator().allocate(bytes, hcq::MemoryKind::Args);
-    std::memcpy(span.host(), stream.dwords.data(), bytes);
+    span = device().allocator().allocate(stream.dwords.size() * sizeof(uint32_t),
+                                         hcq::MemoryKind::Args);
   };
-  put(list.encoded.methods, list.methods);
-  put(list.encoded.launches, list.launches);
+  allocate(methods, list.methods);
+  allocate(launches, list.launches);
+  if (list.launches)
+    for (PacketStream* stream : {&methods, &launches})
+      settle(*stream, list.encoded.launch_address, list.launches.address());
+  const auto copy = [](const PacketStream& stream, const hcq::Span& span) {
+    if (span)
+      std::memcpy(span.host(), stream.dwords.data(), stream.dwords.size() * sizeof(uint32_t));
+  };
+  copy(methods, list.methods);
+  copy(launches, list.launches);
   list.values.resize(list.encoded.value_count());
 }
 
@@ -172,7 +192,6 @@ uint64_t NvQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> sl
 void NvQueue::fill(NvList& list, std::span<const uint64_t> slots, uint64_t value) {
   std::copy(slots.begin(), slots.end(), list.values.begin());
   list.values[list.encoded.timeline_slot] = value;
-  list.values[list.encoded.launch_address] = list.launches ? list.launches.address() : 0;
   list.encoded.patch_methods(list.values, reinterpret_cast<uint32_t*>(list.methods.host()));
   if (list.launches)
     list.encoded.launches.patch(list.values, reinterpret_cast<uint32_t*>(list.launches.host()));
