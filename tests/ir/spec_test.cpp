@@ -148,6 +148,45 @@ std::vector<Illegal> illegal_tensor_graphs() {
   };
 }
 
+std::vector<Illegal> illegal_matrices() {
+  const UOp at = index_const(3);
+  return {
+      {"a matrix is used as a scalar", kFloorKernel, make(Op::Neg, DType::F32, {filled(kA)})},
+      {"a matrix is used as a scalar", kFloorKernel,
+       make(Op::Add, DType::F32, {make(Op::Load, DType::F32, {matrix_register()}), f32(1)})},
+      {"no matrix is described", kFloorKernel, make(Op::MatrixFill, DType::F32, {f32(1)})},
+      {"a matrix lies at an Index without a gate", kFloorKernel,
+       make(Op::MatrixLoad, DType::F32, {memory()}, kA)},
+      {"a matrix lies at an Index without a gate", kFloorKernel,
+       make(Op::MatrixLoad, DType::F32,
+            {make(Op::Index, DType::F32, {memory(), at, bool_const(true)})}, kA)},
+      {"whole rows of a right factor are interleaved", kFloorKernel,
+       make(Op::MatrixLoad, DType::F32, {index(memory(), at)}, interleaved(MatrixUse::A, 8, 2))},
+      {"whole rows of a right factor are interleaved", kFloorKernel,
+       make(Op::MatrixLoad, DType::F32, {index(memory(), at)}, interleaved(MatrixUse::B, 7, 2))},
+      {"whole rows of a right factor are interleaved", kFloorKernel,
+       make(Op::MatrixLoad, DType::F32, {index(memory(), at)}, interleaved(MatrixUse::B, 8, 0))},
+      {"MatrixStore takes the matrix that it describes", kFloorKernel,
+       make(Op::MatrixStore, DType::Void, {index(memory(), at), filled(kB)}, kA)},
+      {"MatrixStore's matrix has another dtype than its place", kFloorKernel,
+       make(Op::MatrixStore, DType::Void,
+            {index(memory(), at), make(Op::Cast, DType::F16, {filled(kSum)})}, kSum)},
+      {"a factor's matrix is converted", kFloorKernel,
+       make(Op::Cast, DType::F16, {filled(kA)})},
+      {"a product of matrices is a sum", kFloorKernel, multiplied({filled(kA), filled(kB)}, kA)},
+      {"MatrixMulAdd takes matrices whose extents fit", kFloorKernel,
+       multiplied({filled(kB), filled(kA)})},
+      {"MatrixMulAdd takes matrices whose extents fit", kFloorKernel,
+       multiplied({filled(kA), filled({MatrixUse::B, 4, 4})})},
+      {"MatrixMulAdd adds a matrix of its own kind", kFloorKernel,
+       multiplied({filled(kA), filled(kB), filled(kA)})},
+      {"Store's value is another matrix than its register holds", kFloorKernel,
+       store(matrix_register(), filled(kA))},
+      {"Store's value is another matrix than its register holds", kFloorKernel,
+       store(matrix_register(), f32(1))},
+  };
+}
+
 std::vector<Illegal> illegal_graphs() {
   const UOp x = reshape(memory(), {2, 4}), at = index_const(3), r = axis(AxisKind::Reduce);
   const UOp half = make(Op::Cast, DType::F16, {f32(1)});
@@ -190,39 +229,6 @@ std::vector<Illegal> illegal_graphs() {
       {"a kernel Reduce takes (value, range...)", kFloorKernel, folded(f32(1), {})},
       {"a kernel Reduce takes (value, range...)", kFloorKernel, folded(f32(1), {f32(2)})},
       {"the op does not reduce", kFloorKernel, folded(f32(1), {r}, Op::Sub)},
-      {"a matrix is used as a scalar", kFloorKernel, make(Op::Neg, DType::F32, {filled(kA)})},
-      {"a matrix is used as a scalar", kFloorKernel,
-       make(Op::Add, DType::F32, {make(Op::Load, DType::F32, {matrix_register()}), f32(1)})},
-      {"no matrix is described", kFloorKernel, make(Op::MatrixFill, DType::F32, {f32(1)})},
-      {"a matrix lies at an Index without a gate", kFloorKernel,
-       make(Op::MatrixLoad, DType::F32, {memory()}, kA)},
-      {"a matrix lies at an Index without a gate", kFloorKernel,
-       make(Op::MatrixLoad, DType::F32,
-            {make(Op::Index, DType::F32, {memory(), at, bool_const(true)})}, kA)},
-      {"whole rows of a right factor are interleaved", kFloorKernel,
-       make(Op::MatrixLoad, DType::F32, {index(memory(), at)}, interleaved(MatrixUse::A, 8, 2))},
-      {"whole rows of a right factor are interleaved", kFloorKernel,
-       make(Op::MatrixLoad, DType::F32, {index(memory(), at)}, interleaved(MatrixUse::B, 7, 2))},
-      {"whole rows of a right factor are interleaved", kFloorKernel,
-       make(Op::MatrixLoad, DType::F32, {index(memory(), at)}, interleaved(MatrixUse::B, 8, 0))},
-      {"MatrixStore takes the matrix that it describes", kFloorKernel,
-       make(Op::MatrixStore, DType::Void, {index(memory(), at), filled(kB)}, kA)},
-      {"MatrixStore's matrix has another dtype than its place", kFloorKernel,
-       make(Op::MatrixStore, DType::Void,
-            {index(memory(), at), make(Op::Cast, DType::F16, {filled(kSum)})}, kSum)},
-      {"a factor's matrix is converted", kFloorKernel,
-       make(Op::Cast, DType::F16, {filled(kA)})},
-      {"a product of matrices is a sum", kFloorKernel, multiplied({filled(kA), filled(kB)}, kA)},
-      {"MatrixMulAdd takes matrices whose extents fit", kFloorKernel,
-       multiplied({filled(kB), filled(kA)})},
-      {"MatrixMulAdd takes matrices whose extents fit", kFloorKernel,
-       multiplied({filled(kA), filled({MatrixUse::B, 4, 4})})},
-      {"MatrixMulAdd adds a matrix of its own kind", kFloorKernel,
-       multiplied({filled(kA), filled(kB), filled(kA)})},
-      {"Store's value is another matrix than its register holds", kFloorKernel,
-       store(matrix_register(), filled(kA))},
-      {"Store's value is another matrix than its register holds", kFloorKernel,
-       store(matrix_register(), f32(1))},
       {"End takes (store, range...)", kFloorKernel, end(r)},
       {"End takes (store, range...)", kFloorKernel,
        make(Op::End, DType::Void, {store(index(memory(), r), f32(1)), at})},
@@ -266,10 +272,15 @@ std::vector<IllegalList> illegal_lists() {
   };
 }
 
-TEST(Spec, IllegalGraphsAreRefusedByName) {
+std::vector<Illegal> all_illegal_graphs() {
   std::vector<Illegal> all = illegal_graphs();
-  for (const Illegal& g : illegal_tensor_graphs()) all.push_back(g);
-  for (const Illegal& g : all) {
+  for (const auto& more : {illegal_matrices(), illegal_tensor_graphs()})
+    all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+TEST(Spec, IllegalGraphsAreRefusedByName) {
+  for (const Illegal& g : all_illegal_graphs()) {
     const std::string said = verdict(g.root, g.floor);
     EXPECT_NE(said.find(g.why), std::string::npos) << "wanted: " << g.why << "\nsaid: " << said;
     EXPECT_NE(said.find("after a test"), std::string::npos) << said;
@@ -295,8 +306,7 @@ TEST(Spec, TheOffendingNodeIsPrinted) {
 // Texts in spec.cpp that read as a sentence are its rules.
 TEST(Spec, EveryRuleHasAnIllegalGraph) {
   std::set<std::string> covered;
-  for (const Illegal& g : illegal_graphs()) covered.insert(g.why);
-  for (const Illegal& g : illegal_tensor_graphs()) covered.insert(g.why);
+  for (const Illegal& g : all_illegal_graphs()) covered.insert(g.why);
   for (const IllegalList& l : illegal_lists()) covered.insert(l.why);
   const std::string code = os::read_text(std::string(TUFF_SOURCE_DIR) + "/src/ir/spec.cpp");
   int rules = 0;
