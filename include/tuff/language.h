@@ -150,6 +150,7 @@ class Sequence {
   JitStats stats() const;  ///< of the graph that reads single tokens
 
  private:
+  friend struct SequencePast;
   struct State;
   std::unique_ptr<State> state_;
 };

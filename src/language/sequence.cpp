@@ -5,6 +5,7 @@
 #include "language/model_state.h"
 #include "language/pages.h"
 #include "language/paged_reader.h"
+#include "language/sequence_past.h"
 
 namespace tuff::language {
 
@@ -94,6 +95,10 @@ std::span<const float> Sequence::State::read_each_from(size_t known) {
     known += piece.tokens.size();
   }
   return each;
+}
+
+void SequencePast::skip(Sequence& sequence, std::span<const int32_t> tokens) {
+  sequence.state_->append(tokens);
 }
 
 std::span<const int32_t> Sequence::tokens() const { return state_->seen; }
