@@ -80,6 +80,33 @@ Case special_case(Op op, DType t) {
   return c;
 }
 
+// Rows by columns of which pairs of rows lie interleaved: what matrix registers of a CPU take.
+Case pair_product_case(const char* name, int64_t m, int64_t n, int64_t k, bool transposed) {
+  constexpr int64_t kPair = 2;
+  Case c;
+  c.op = "pair_product";
+  c.dtype = DType::BF16;
+  c.dtypes = {DType::BF16, DType::F32};
+  c.name = fmt::format("{}/bf16/{}", c.op, name);
+  c.budget.source = kExact;
+  c.inputs = [=, name = c.name](uint64_t seed) -> Arrays {
+    Draw draw(seed, name);
+    return {draw_array(draw, DType::BF16, {m, k}, Domain::Quarters),
+            draw_array(draw, DType::BF16, {k / kPair, n, kPair}, Domain::Quarters)};
+  };
+  c.build = [=](const Roots& x, const std::string&) -> Roots {
+    const ir::Shape all{m, n, k / kPair, kPair};
+    const auto factor = [&](const ir::UOp& u, const ir::Shape& own) {
+      return ir::cast(ir::expand(ir::reshape(u, own), all), DType::F32);
+    };
+    const ir::UOp left = factor(x[0], {m, 1, k / kPair, kPair});
+    const ir::UOp right = factor(ir::permute(x[1], {1, 0, 2}), {1, n, k / kPair, kPair});
+    const ir::UOp sum = ir::reduce(Op::Add, ir::alu(Op::Mul, {left, right}), {2, 3});
+    return {transposed ? ir::permute(sum, {1, 0, 2, 3}) : sum};
+  };
+  return c;
+}
+
 }  // namespace
 
 void append_reduce_cases(std::vector<Case>& out) {
@@ -94,6 +121,9 @@ void append_reduce_cases(std::vector<Case>& out) {
       if (is_float(t) && op == Op::Add) out.push_back(rounding_case(t));
     }
   }
+  out.push_back(pair_product_case("rows", 32, 48, 64, false));
+  out.push_back(pair_product_case("columns", 64, 32, 128, true));
+  out.push_back(pair_product_case("odd", 17, 5, 6, false));
   for (const DType t : float8_dtypes()) {
     for (const Op op : {Op::Add, Op::Max}) {
       out.push_back(reduce_case(op, t, {"rows", {3, 40}, {1}}, domain_of(op)));

@@ -62,7 +62,8 @@ def main():
         return SKIP
     listing = subprocess.run([options.tuff, "check", "--list"], capture_output=True, text=True, check=True).stdout.split()
     samples = [(listing, options.every), ([case for case in listing if PRODUCTS.search(case)], options.products),
-               ([case for case in listing if "attention_rows" in case], options.attention)]
+               ([case for case in listing if "attention_rows" in case], options.attention),
+               ([case for case in listing if "pair_product" in case], 1)]  # alone in having a CPU's matrices
     tried, applied = collections.Counter(), collections.Counter()
     total = wrong = 0
     begin = time.monotonic()
