@@ -73,8 +73,8 @@ uint32_t core_count() {
   return uint32_t(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
-// arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA): Documentation/arch/x86/xstate.rst. What was
-// compiled for a CPU without these instructions must find none, so both ask for the same.
+// arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA): Documentation/arch/x86/xstate.rst. For the
+// whole process, threads that there are already too; refused where a signal stack is too small.
 bool allow_matrix_registers() {
 #if defined(__x86_64__) && defined(SYS_arch_prctl)
   constexpr int kRequestPermission = 0x1023;

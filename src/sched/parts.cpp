@@ -189,7 +189,9 @@ bool is_innermost(const Node& x, int64_t axis) {
 // as these want it.
 bool multiplies_matrices(const Target& target, const Node& reduce) {
   const Node* product = through_casts(reduce.src(0).get());
-  if (target.matrix_shapes.empty() || product->op != Op::Mul) return false;
+  if (target.has_local || target.matrix_shapes.empty() || product->op != Op::Mul ||
+      product->shape.empty())
+    return false;
   const Node* stored = product->src(0).get();
   while (stored->op == Op::Cast || stored->op == Op::Expand || stored->op == Op::Reshape)
     stored = stored->src(0).get();
@@ -211,7 +213,8 @@ int64_t panel_parts(const Target& target, const Node& reduce, int64_t extent) {
   if (!is_long || outputs < kSplitMaxOutputs || !is_matrix_product(reduce, kSplitLeastReuse) ||
       follows_kept_rows(target, reduce))
     return 0;
-  const int64_t least = matrices ? ceil_div(2 * panel_bytes, cache) : ceil_div(8 * panel_bytes, 3 * cache);
+  const int64_t least = matrices ? ceil_div(2 * panel_bytes, cache)
+                                 : ceil_div(8 * panel_bytes, 3 * cache);
   // The longest axis may have fewer elements: then these are the parts, if their panels fit.
   if (extent < least) return 2 * extent >= least ? extent : 0;
   return smallest_divisor(extent, least, 2 * least);

@@ -83,7 +83,8 @@ UOp scaled(const Format& f, const UOp& y, const UOp& n) {
 // is too small, and none for one of zero.
 UOp single_exp2(const UOp& x, bool fused) {
   const Format f = format_of(x->dtype);
-  const UOp low = f.number(-2 * f.bias), high = f.number(129), shift = f.number(0x1.8p23 + 2 * f.bias);
+  const UOp low = f.number(-2 * f.bias), high = f.number(129);
+  const UOp shift = f.number(0x1.8p23 + 2 * f.bias);
   UOp c = where(lt(high, x), high, x);
   c = where(lt(c, low), low, c);
   const UOp sum = c + shift;

@@ -322,8 +322,9 @@ std::string matrix_refusal(const Tiling& t, const Opt& o) {
   const MatrixShape& shape = t.target.matrix_shapes[size_t(o.amount)];
   const int64_t lanes = t.target.subgroup_size, size = int64_t(shape.m) * shape.n;
   const bool alone = !t.target.has_local;  // a thread multiplies
-  if (!alone && (lanes < 2 || lanes > int64_t(t.target.max_local[0]) || lanes > t.target.max_invocations))
-    return "a workgroup holds no subgroup";
+  const bool held = lanes >= 2 && lanes <= int64_t(t.target.max_local[0]) &&
+                    lanes <= t.target.max_invocations;
+  if (!alone && !held) return "a workgroup holds no subgroup";
   if (size % lanes != 0 || !std::has_single_bit(uint64_t(lanes)))
     return "the lanes of a subgroup do not share a matrix evenly";
   if (!f.storage8 || !f.storage16) return "the target does not load its elements as they are";
