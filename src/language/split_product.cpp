@@ -36,8 +36,8 @@ Tensor part_numbers(const Tensor& like, size_t axis, size_t rank) {
 }  // namespace
 
 Tensor split_product(const Tensor& x, const Tensor& weights) {
-  if (x.dim() != 2 || !x.size(0).is_number() || x.requires_grad() || weights.requires_grad() ||
-      x.dtype() != DType::F32 || weights.dtype() != DType::F32)
+  if (is_grad_enabled() || x.dim() != 2 || !x.size(0).is_number() || x.dtype() != DType::F32 ||
+      weights.dtype() != DType::F32)
     return {};
   const int64_t rows = int64_t(x.size(0)), in = int64_t(x.size(1)), out = int64_t(weights.size(0));
   if (rows < kLeastRows || rows % kTile || out % kTile || in % kSummed ||
