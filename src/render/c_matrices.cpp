@@ -1,8 +1,7 @@
-// Cooperative matrices of dialects with workgroups: which lane holds which elements is the
-// prelude's matter (add_matrices()).
+#include "render/c_matrices.h"
+
 #include "base/check.h"
 #include "ir/walk.h"
-#include "render/c_kernel.h"
 
 namespace tuff::render {
 
@@ -38,8 +37,8 @@ TUFF_MATRIX(tuff_sum_f16, f16, TUFF_SUMS)
 #endif
 )c";
 
-// A CPU's thread has whole matrices. Clang gives each variable a register, and says before the first
-// one what shapes they have. A right factor has pairs of rows interleaved.
+// A CPU's thread has whole matrices. Clang gives each variable a register, and says before the
+// first one what shapes they have. A right factor has pairs of rows interleaved.
 constexpr const char* kCpuMatrices = R"c(
 #if defined(__AMX_BF16__) && __has_builtin(__builtin_ia32_tdpbf16ps_internal)
 typedef i32 tuff_matrix __attribute__((vector_size(1024), aligned(64)));
@@ -86,11 +85,21 @@ const char* use_of(const MatrixArg& m) {
   return m.use == MatrixUse::A ? "a" : m.use == MatrixUse::B ? "b" : "sum";
 }
 
-std::string matrix_type(const MatrixArg& m, DType t) {
-  return fmt::format("tuff_{}_{}", use_of(m), short_name(t));
+// "p, rows, columns" of the prelude's macros.
+std::string place_of(const CBody& b, const CMemory& memory, size_t i, int instance) {
+  const Node& u = *b.kernel.ops[i];
+  const MatrixArg& m = u.get<MatrixArg>();
+  const Node& index = *without_after(u.src(0).get());
+  const std::string at = memory.pointer(memory.access(index, b.kernel.lanes[i], instance));
+  return m.by_columns ? fmt::format("{}, 1, {}", at, m.stride)
+                      : fmt::format("{}, {}, 1", at, m.stride);
 }
 
 }  // namespace
+
+std::string matrix_type(const MatrixArg& m, DType t) {
+  return fmt::format("tuff_{}_{}", use_of(m), short_name(t));
+}
 
 void add_matrices(Prelude& p, std::string_view places, std::string_view products) {
   p.add({"tuff_a_", "tuff_b_", "tuff_sum_", "TUFF_MATRIX_", "TUFF_MULTIPLY_"},
@@ -101,47 +110,32 @@ void add_cpu_matrices(Prelude& p) {
   p.add({"tuff_a_", "tuff_b_", "tuff_sum_", "TUFF_MATRIX_", "TUFF_MULTIPLY_"}, kCpuMatrices);
 }
 
-std::string CKernel::held_type(const Node& u, bool vec) const {
-  const MatrixArg* m = ir::matrix_of(&u);
-  return m ? matrix_type(*m, u.dtype) : type_of(u.dtype, vec ? width_ : 1);
-}
-
-// "p, rows, columns" of the prelude's macros.
-std::string CKernel::matrix_place(size_t i, int instance) const {
-  const Node& u = *k_.ops[i];
-  const MatrixArg& m = u.get<MatrixArg>();
-  const Node& index = *without_after(u.src(0).get());
-  const std::string at = pointer(access(index, k_.lanes[i], instance));
-  return m.by_columns ? fmt::format("{}, 1, {}", at, m.stride)
-                      : fmt::format("{}, {}, 1", at, m.stride);
-}
-
-void CKernel::emit_matrix(size_t i) {
-  const Node& u = *k_.ops[i];
+void emit_matrix(CBody& b, const CMemory& memory, size_t i) {
+  const Node& u = *b.kernel.ops[i];
   const MatrixArg& m = u.op == Op::Cast ? *ir::matrix_of(&u) : u.get<MatrixArg>();
-  for (int n = 0; n < space_.count(k_.lanes[i]); ++n) {
-    const auto source = [&](size_t s) { return value(u.src(s).get(), k_.lanes[i], n); };
+  for (int n = 0; n < b.space.count(b.kernel.lanes[i]); ++n) {
+    const auto source = [&](size_t s) { return b.value(u.src(s).get(), b.kernel.lanes[i], n); };
     const std::string type = matrix_type(m, u.dtype), name = fmt::format("v{}_{}", i, n);
     if (u.op == Op::MatrixStore) {
-      line(fmt::format("TUFF_MATRIX_STORE({}, {}, {}, {});", use_of(m),
-                       short_name(u.src(1)->dtype), source(1).base, matrix_place(i, n)));
+      b.line(fmt::format("TUFF_MATRIX_STORE({}, {}, {}, {});", use_of(m),
+                         short_name(u.src(1)->dtype), source(1).base, place_of(b, memory, i, n)));
       continue;
     }
     if (u.op == Op::MatrixLoad)
-      line(fmt::format("TUFF_MATRIX_LOAD({}, {}, {}, {});", use_of(m), short_name(u.dtype), name,
-                       matrix_place(i, n)));
+      b.line(fmt::format("TUFF_MATRIX_LOAD({}, {}, {}, {});", use_of(m), short_name(u.dtype), name,
+                         place_of(b, memory, i, n)));
     else if (u.op == Op::MatrixFill)
-      line(dialect_.workgroups
-               ? fmt::format("{0} {1} = ({0})({2});", type, name, scalar(source(0), u.dtype))
-               : fmt::format("{} {} = TUFF_MATRIX_ZERO();", type, name));
+      b.line(b.dialect.workgroups
+                 ? fmt::format("{0} {1} = ({0})({2});", type, name, b.scalar(source(0), u.dtype))
+                 : fmt::format("{} {} = TUFF_MATRIX_ZERO();", type, name));
     else if (u.op == Op::Cast)
-      line(fmt::format("{0} {1} = __builtin_convertvector({2}, {0});", type, name,
-                       source(0).base));
+      b.line(
+          fmt::format("{0} {1} = __builtin_convertvector({2}, {0});", type, name, source(0).base));
     else
-      line(fmt::format("{} {} = TUFF_MULTIPLY_{}({}, {}, {});", type, name,
-                       short_name(u.src(0)->dtype), source(0).base, source(1).base,
-                       source(2).base));
-    values_[i].push_back(CValue{name});
+      b.line(fmt::format("{} {} = TUFF_MULTIPLY_{}({}, {}, {});", type, name,
+                         short_name(u.src(0)->dtype), source(0).base, source(1).base,
+                         source(2).base));
+    b.values[i].push_back(CValue{name});
   }
 }
 
