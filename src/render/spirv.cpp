@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/os.h"
 #include "render/spirv_kernel.h"
+#include "render/spirv_matrices.h"
 
 namespace tuff::render {
 namespace {
