@@ -75,7 +75,7 @@ PUBLIC_HEADERS = {
     "tensor.h": "tensor", "tensor_math.h": "tensor", "tensor_products.h": "tensor",
     "tensor_linalg.h": "tensor", "linalg.h": "tensor", "special.h": "tensor", "tensor_statistics.h": "tensor",
     "tensor_sorting.h": "tensor", "tensor_random.h": "tensor", "fft.h": "tensor",
-    "tensor_views.h": "tensor", "tensor_scatter.h": "tensor", "tensor_shards.h": "tensor", "tensor_windows.h": "tensor", "tensor_writes.h": "tensor", "arguments.h": "tensor", "size.h": "tensor", "jit.h": "tensor", "autograd.h": "tensor", "scan.h": "tensor", "kernel.h": "tensor", "int4.h": "tensor", "random.h": "tensor", "functional.h": "tensor",
+    "tensor_views.h": "tensor", "tensor_scatter.h": "tensor", "tensor_shards.h": "tensor", "tensor_windows.h": "tensor", "tensor_writes.h": "tensor", "arguments.h": "tensor", "size.h": "tensor", "jit.h": "tensor", "autograd.h": "tensor", "scan.h": "tensor", "losses.h": "tensor", "kernel.h": "tensor", "int4.h": "tensor", "random.h": "tensor", "functional.h": "tensor",
     "shape.h": "tensor", "gradient.h": "tensor",
     "interop/vulkan_device.h": "devices", "interop/vulkan.h": "tensor",
     "interop/opencl_device.h": "devices", "interop/opencl.h": "tensor", "interop/cuda.h": "tensor",

@@ -19,6 +19,9 @@ using ScanStep = std::function<Scanned(const Tensors& states, const Tensors& row
 struct ScanOptions {
   Size steps = -1;       // -1: as many as the sequences have rows; needed where there are none
   bool reverse = false;  // from the last row to the first; outputs stay with their rows
+  // What a step computes of its rows alone is computed of all rows at once, before, and what is the
+  // same in every step once. false: by each step, in the memory of one.
+  bool ahead = true;
 };
 
 /// A loop: step t gets the states of the step before and row t of each sequence (its slice along
@@ -26,7 +29,8 @@ struct ScanOptions {
 /// write memory that depends on them; other tensors that it uses are the same in every step, and so
 /// are random numbers. Compiling takes as long as one step does, however many there are; all
 /// states are kept for the gradient, which is a loop back. What a step computes of its rows alone
-/// is computed for all rows at once before, and outputs for all steps at once afterwards.
+/// is computed for all rows at once before (see ScanOptions::ahead), and outputs for all steps at
+/// once afterwards.
 ///
 /// The number of steps may be symbolic (an axis of a Jit that varies): there is one loop for all
 /// lengths, which runs as many steps as each call has, in memory for the most. So may the first

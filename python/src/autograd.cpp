@@ -104,17 +104,18 @@ void bind_autograd(py::module_& m) {
   m.def(
       "scan_of",
       [](const py::function& f, const Tensors& initial, const Tensors& sequences, const Size& steps,
-         bool reverse) {
+         bool reverse, bool ahead) {
         const auto step = [&f](const Tensors& states, const Tensors& rows) {
           const py::object pair = result_of(f, py::make_tuple(states, rows));
           auto [next, outputs] = pair.cast<std::pair<Tensors, Tensors>>();
           return Scanned{std::move(next), std::move(outputs)};
         };
-        const Scanned all = scan(step, initial, sequences, {.steps = steps, .reverse = reverse});
+        const Scanned all = scan(step, initial, sequences,
+                                 {.steps = steps, .reverse = reverse, .ahead = ahead});
         return py::make_tuple(all.states, all.outputs);
       },
       arg("function"), arg("initial"), arg("sequences"), arg("steps"), arg("reverse"),
-      "What tuff.scan calls, with a function of lists that gives a pair of lists.");
+      arg("ahead"), "What tuff.scan calls, with a function of lists that gives a pair of lists.");
   m.def(
       "autocast_dtype",
       [] {

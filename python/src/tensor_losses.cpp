@@ -1,4 +1,6 @@
 // Losses.
+#include <tuff/losses.h>
+
 #include "module.h"
 
 namespace tuff::python {
@@ -45,6 +47,24 @@ void bind_losses_of_classes(TensorClass& c) {
         arg("reduction") = Reduction::Mean, "Targets 1 and -1: x, or max(0, margin - x).");
   c.def("soft_margin_loss", &Tensor::soft_margin_loss, arg("target"),
         arg("reduction") = Reduction::Mean, "log(1 + exp(-target x)) for targets 1 and -1.");
+}
+
+void bind_loss_of_products(TensorClass& c) {
+  c.def_static(
+      "linear_cross_entropy",
+      [](const Tensor& input, const Tensor& linear_weight, const Tensor& target,
+         const MaybeTensor& linear_bias, const MaybeTensor& weight, Reduction reduction,
+         int64_t ignore_index, double label_smoothing, int64_t rows_at_once) {
+        return linear_cross_entropy(input, linear_weight, target, given(linear_bias),
+                                    given(weight), ignore_index, reduction, label_smoothing,
+                                    rows_at_once);
+      },
+      arg("input"), arg("linear_weight"), arg("target"), py::kw_only(),
+      arg("linear_bias") = py::none(), arg("weight") = py::none(),
+      arg("reduction") = Reduction::Mean, arg("ignore_index") = -100,
+      arg("label_smoothing") = 0.0, arg("rows_at_once") = 0,
+      "cross_entropy() of input (N, in) times linear_weight (C, in), of which memory never holds "
+      "all logits: those of rows_at_once rows, by default as many as take 256 MiB.");
 }
 
 void bind_losses_of_values(TensorClass& c) {
@@ -114,6 +134,7 @@ void bind_ctc_loss(TensorClass& c) {
 
 void bind_losses(TensorClass& c) {
   bind_losses_of_classes(c);
+  bind_loss_of_products(c);
   bind_losses_of_values(c);
   bind_losses_of_pairs(c);
   bind_ctc_loss(c);

@@ -114,6 +114,9 @@ void bind_facts(TensorClass& c) {
   c.def(
       "set_requires_grad", [](Tensor& t, bool on) { return t.set_requires_grad(on); },
       arg("on") = true, "Sets requires_grad; returns the tensor.");
+  c.def(
+      "requires_grad_", [](Tensor& t, bool on) { return t.set_requires_grad(on); },
+      arg("requires_grad") = true, "set_requires_grad() by PyTorch's name.");
   c.def_property(
       "grad", [](const Tensor& t) { return shown(t.grad()); },
       [](Tensor& t, const MaybeTensor& g) { t.set_grad(given(g)); },

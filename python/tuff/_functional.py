@@ -50,6 +50,7 @@ for _line in """
     layer_norm layernorm
     leaky_relu
     linear
+    linear_cross_entropy
     log_softmax
     logsigmoid
     lp_pool1d

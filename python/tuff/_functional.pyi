@@ -53,6 +53,7 @@ l1_loss = Tensor.l1_loss
 layer_norm = Tensor.layernorm
 leaky_relu = Tensor.leaky_relu
 linear = Tensor.linear
+linear_cross_entropy = Tensor.linear_cross_entropy
 log_softmax = Tensor.log_softmax
 logsigmoid = Tensor.logsigmoid
 lp_pool1d = Tensor.lp_pool1d

@@ -207,7 +207,7 @@ def _shaped(tree, leaves):
     return next(leaves)
 
 
-def scan(f, init, xs=None, length=None, reverse=False):
+def scan(f, init, xs=None, length=None, reverse=False, ahead=True):
     """A loop, as jax.lax.scan: f(carry, x) gives (carry, y) for each x of xs along axis 0, from the last to the first
     if reverse; returns the last carry and all y along a new first axis. carry, x and y are tensors, or tuples, lists
     and dicts of them, or None; length says how many steps there are where xs is None.
@@ -218,7 +218,8 @@ def scan(f, init, xs=None, length=None, reverse=False):
         last, outputs = tuff.scan(step, h0, xs)
 
     f is called once, with tensors that stand for those of all steps, and must not read their values or write memory
-    that depends on them; random numbers are the same in every step. Compiling takes as long as one step does. The
+    that depends on them; random numbers are the same in every step. Compiling takes as long as one step does. What a
+    step computes of x alone is computed for all of them before; ahead=False: by each step, in the memory of one. The
     carry keeps its shapes and has one dtype. Inside a Jit the number of steps may vary, and of the carry and
     the xs' rows the first extent."""
     result = []
@@ -231,5 +232,6 @@ def scan(f, init, xs=None, length=None, reverse=False):
                 if not isinstance(leaf, _tuff.Tensor):
                     raise _tuff.InvalidArgument(f"scan: {what} has a {type(leaf).__name__}: give a tensor or None")
         return _leaves(carry), _leaves(y)
-    states, outputs = _tuff.scan_of(step, _leaves(init), _leaves(xs), -1 if length is None else length, reverse)
+    states, outputs = _tuff.scan_of(step, _leaves(init), _leaves(xs), -1 if length is None else length, reverse,
+                                    ahead)
     return _shaped(init, iter(states)), _shaped(result[0], iter(outputs))

@@ -1,4 +1,6 @@
 """Layers: modules with a call operator, initialized as PyTorch does."""
+import sys as _sys
+
 from . import _functional as functional  # noqa: F401
 from . import _init as init  # noqa: F401
 from ._layer import _Layer
@@ -301,3 +303,7 @@ from ._windows import (  # noqa: E402,F401
     ReplicationPad1d, ReplicationPad2d, ReplicationPad3d, Unfold, Upsample, ZeroPad1d, ZeroPad2d,
     ZeroPad3d,
 )
+
+# So that `import tuff.nn.functional as F` finds them.
+_sys.modules[__name__ + ".functional"] = functional
+_sys.modules[__name__ + ".init"] = init

@@ -167,15 +167,18 @@ class BodyMaker {
         const RuleParts parts = parts_of(*n);
         for (const auto* list : {&parts.values, &parts.arguments})
           for (const UOp& u : *list) work.push_back(u.get());
-      } else if (!d && !is_movement(n->op) && n->op != Op::Sink) {
+      } else if (!d && !is_movement(n->op) && n->op != Op::Sink && !stays(*n)) {
         take_out(n);
-      } else if (d == kRow && is_for_all_rows(*n)) {
+      } else if (d == kRow && spec_.ahead && is_for_all_rows(*n)) {
         compute_ahead(n);
       } else if (!(d && n->src_count == 1 && is_place(n))) {
         for (const UOp& s : n->src()) work.push_back(s.get());
       }
     }
   }
+  // What is computed element by element, as numbers of packed ones are: each step does so where
+  // memory is to be saved. What is in memory already, and sums, are outside in any case.
+  bool stays(const Node& n) const { return !spec_.ahead && is_alu(n.op); }
   // States of an inner loop for so many rows would vary.
   bool is_for_all_rows(const Node& n) const {
     return n.op == Op::Reduce || n.op == Op::Scatter ||

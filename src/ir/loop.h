@@ -1,7 +1,7 @@
 // Loops over sequences as one node of the tensor floor: states that each step makes of those before
 // it and of a row of each sequence. The body is a graph of places (rule.h) in the node's arg and
 // closed: all else that it reads is a source, so that what walks a graph never comes into one.
-// What needs no state is computed for all steps at once, outside. Called by tensor's scan() and by
+// Called by tensor's scan() and by
 // the passes that come to the node. Must never know recurrent layers.
 #pragma once
 
@@ -20,6 +20,7 @@ struct LoopSpec {
   std::vector<UOp> sequences;  // (steps, a row's shape): row t is for step t
   Dim steps;
   bool reverse = false;        // the last row comes first
+  bool ahead = true;           // what needs no state is computed for all steps at once, outside
   std::string device;
 };
 // All states after each step, one below the other: (steps + 1, elements). States of step t are read

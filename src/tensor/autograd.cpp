@@ -8,6 +8,7 @@
 #include "ir/gradient.h"
 #include "ir/walk.h"
 #include "tensor/impl.h"
+#include "tensor/trained.h"
 
 namespace tuff {
 
@@ -71,6 +72,11 @@ NoGradGuard::NoGradGuard() : before_(std::exchange(grad_enabled, false)) {}
 NoGradGuard::~NoGradGuard() { grad_enabled = before_; }
 detail::GradGuard::GradGuard() : before_(std::exchange(grad_enabled, true)) {}
 detail::GradGuard::~GradGuard() { grad_enabled = before_; }
+
+bool detail::is_trained(const Tensor& x) {
+  const BuildGuard section;
+  return grad_enabled && !leaves_below(uop(x)).empty();
+}
 
 void Tensor::backward(const Tensor& given) const {
   if (!given.defined() && !detail::same(numel(), 1)) {

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "tensor/impl.h"
+#include "tensor/loss.h"
 #include "tensor/polynomials.h"
 #include "tensor/positions.h"
 #include "tensor/view_link.h"
@@ -133,6 +134,29 @@ Tensor Tensor::cross_entropy(const Tensor& target, const Tensor& weight, int64_t
     const CrossEntropy loss{x.log_softmax(c.axis), w, c.axis, c.count, reduction, label_smoothing};
     return c.soft ? loss.of_probabilities(target) : loss.of_classes(target, ignore_index);
   });
+}
+
+Tensor detail::cross_entropy_sum(const Tensor& logits, const Tensor& target, const Tensor& weight,
+                                 int64_t ignore_index, double label_smoothing) {
+  const Classes c = classes_of("cross_entropy", logits, target, false);
+  const Tensor w = class_weight("cross_entropy", weight, logits, c);
+  const detail::NoViews computing;
+  return CrossEntropy{logits.log_softmax(c.axis), w, c.axis, c.count, Reduction::Sum,
+                      label_smoothing}
+      .of_classes(target, ignore_index);
+}
+
+Tensor detail::cross_entropy_count(const Tensor& target, int64_t classes, const Tensor& weight,
+                                   int64_t ignore_index) {
+  const Tensor counts = target != ignore_index;
+  if (!weight.defined()) return counts.cast(DType::F32).sum();
+  const Tensor known = Tensor::where(counts, target, 0).clamp(0, classes - 1);
+  return Tensor::where(counts, weight.cast(DType::F32).index_select(0, known), 0).sum();
+}
+
+void detail::require_classes(const char* what, const Tensor& target, int64_t classes,
+                             int64_t ignore_index) {
+  require_inside({what, 0, classes, "class", ignore_index}, target);
 }
 
 Tensor Tensor::nll_loss(const Tensor& target, const Tensor& weight, int64_t ignore_index,

@@ -29,12 +29,12 @@ Tensor scaled(const Tensor& x, double factor) {
 }
 
 // The axes of x that are not among these, behind one another, and these: as a matrix.
-struct Cut {
+struct AsMatrix {
   Sizes free;
   Tensor rows;  // (free axes, those)
 };
-Cut cut_by(const Tensor& x, const Axes& dims) {
-  Cut out;
+AsMatrix as_matrix(const Tensor& x, const Axes& dims) {
+  AsMatrix out;
   Axes order;
   Size across = 1, along = 1;
   for (int64_t d = 0; d < x.dim(); d++) {
@@ -124,7 +124,7 @@ Tensor TensorProducts::tensordot(const Tensor& other, const Axes& dims,
       fail<ShapeError>("tensordot: axis {} of {} and {} of {} differ", of_x[i], text(x.sizes()),
                        of_y[i], text(other.sizes()));
   }
-  const Cut a = cut_by(x, of_x), b = cut_by(other, of_y);
+  const AsMatrix a = as_matrix(x, of_x), b = as_matrix(other, of_y);
   Sizes out = a.free;
   out.insert(out.end(), b.free.begin(), b.free.end());
   return a.rows.matmul(b.rows.T()).reshape(out);

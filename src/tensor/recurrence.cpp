@@ -127,6 +127,7 @@ Scanned scan(const ScanStep& f, const Tensors& initial, const Tensors& sequences
                           .sequences = nodes(sequences),
                           .steps = detail::dim_of(steps),
                           .reverse = options.reverse,
+                          .ahead = options.ahead,
                           .device = initial[0].device()};
   const UOp loop = ir::loop(spec);
   Scanned out;

@@ -10,6 +10,31 @@ import tuff
 from tuff import amp, autograd
 
 
+class Losses(unittest.TestCase):
+    def test_linear_cross_entropy(self):
+        import tuff.nn.functional as F
+        tuff.manual_seed(3)
+        x = tuff.randn(20, 6).realize().requires_grad_()
+        w, b = tuff.randn(9, 6).realize().requires_grad_(), tuff.randn(9).realize()
+        target = tuff.arange(20) % 9
+        want = F.linear(x, w, b).cross_entropy(target, label_smoothing=0.1)
+        got = F.linear_cross_entropy(x, w, target, linear_bias=b, label_smoothing=0.1, rows_at_once=7)
+        for mine, theirs in zip(got.gradient([x, w]), want.gradient([x, w])):
+            np.testing.assert_allclose(mine.numpy(), theirs.numpy(), atol=1e-6)
+        self.assertAlmostEqual(got.item(), want.item(), 5)
+        with self.assertRaisesRegex(IndexError, "linear_cross_entropy.* 9"):
+            F.linear_cross_entropy(x, w, tuff.tensor([9] * 20), rows_at_once=7).item()
+
+    def test_a_scan_that_computes_nothing_ahead(self):
+        w, x = tuff.randn(4, 4).realize(), tuff.randn(5, 4).realize()
+
+        def step(h, row):
+            h = (h + row @ w).tanh()
+            return h, h
+        ahead, by_step = (tuff.scan(step, tuff.zeros(4), x, ahead=a)[1].numpy() for a in (True, False))
+        np.testing.assert_allclose(ahead, by_step, atol=1e-6)
+
+
 class Scaled(autograd.Function):
     """(x * factor, x), whose gradient by x is 100 g of the first and g of the second."""
     calls = 0

@@ -222,9 +222,10 @@ ELSEWHERE = {
     "kaiming_uniform", "kaiming_normal", "glorot_uniform", "glorot_normal", "empty",  # below
     "sizes", "size", "dim", "numel", "shape", "ndim", "dtype", "device", "itemsize", "nbytes",
     "str", "item", "is_realized", "realize", "tolist",  # below
-    "requires_grad", "set_requires_grad", "grad", "set_grad", "backward", "gradient", "assign",
+    "requires_grad", "requires_grad_", "set_requires_grad", "grad", "set_grad", "backward", "gradient", "assign",
     "from_blob", "from_bytes", "from_file", "copy_to", "copy_from", "numpy", "data_ptr",
     "all_reduce", "shard", "shard_", "shard_axis", "shard_like",  # shards_test.py
+    "linear_cross_entropy",  # autograd_test.py
 }
 # Against PyTorch (torch_functions_test.py), and the conformance suite's rows.
 WITH_TORCH = set("""

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <tuff/autograd.h>
 #include <tuff/tensor.h>
 #include "engine/device.h"
 #include "sched/schedule.h"
