@@ -93,11 +93,10 @@ class FinetuneTask final : public TrainingTask {
                                                             settings_.steps));
   }
   Tensor loss(const std::vector<Tensor>& in) override {
-    const Tensor logits = model_(in[0], {.texts = in[2],
-                                         .positions = in[3],
-                                         .checkpoints = settings_.recompute});
-    const Tensor sum = logits.flatten(0, 1).cross_entropy(
-        in[1].flatten(), {}, PackedTexts::kNotLearned, Reduction::Sum);
+    const Tensor sum = model_.cross_entropy(in[0], in[1], PackedTexts::kNotLearned, Reduction::Sum,
+                                            {.texts = in[2],
+                                             .positions = in[3],
+                                             .checkpoints = settings_.recompute});
     return sum * in[4];
   }
   Metadata identity() const override {

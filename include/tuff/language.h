@@ -77,6 +77,12 @@ class Model {
   /// text, without a cache; (texts, tokens) -> (texts, tokens, vocabulary) of several. ShapeError
   /// for anything else, InvalidArgument for an encoder.
   Tensor operator()(const Tensor& tokens, const ReadOptions& options = {}) const;
+  /// (*this)(tokens).cross_entropy(targets), of which memory never holds the logits of all tokens
+  /// (linear_cross_entropy()) where the model bounds them by no function (as Gemma 2 does). targets:
+  /// integers in the tokens' shape, ShapeError otherwise; those of ignore_index count for nothing.
+  /// Reduction::None gives one loss a token, behind one another.
+  Tensor cross_entropy(const Tensor& tokens, const Tensor& targets, int64_t ignore_index = -100,
+                       Reduction reduction = Reduction::Mean, const ReadOptions& options = {}) const;
   /// The same model with what an adapter adds to its linear maps; in place of another adapter.
   /// InvalidArgument for an adapter of another model.
   Model with_adapter(const Adapter& adapter) const;

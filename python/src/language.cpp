@@ -73,6 +73,20 @@ void bind_model(py::module_& m) {
           arg("checkpoints") = false,
           "(tokens) of integers -> (tokens, vocabulary): logits, without a cache; (texts, tokens) of "
           "several. texts, positions: of tokens of several texts behind each other in a row.")
+      .def(
+          "cross_entropy",
+          [](const Model& model, const Tensor& tokens, const Tensor& targets, int64_t ignore_index,
+             Reduction reduction, const std::optional<Tensor>& texts,
+             const std::optional<Tensor>& positions, bool checkpoints) {
+            return model.cross_entropy(tokens, targets, ignore_index, reduction,
+                                       {.texts = texts.value_or(Tensor()),
+                                        .positions = positions.value_or(Tensor()),
+                                        .checkpoints = checkpoints});
+          },
+          arg("tokens"), arg("targets"), arg("ignore_index") = -100,
+          arg("reduction") = Reduction::Mean, arg("texts") = py::none(),
+          arg("positions") = py::none(), arg("checkpoints") = false,
+          "That of the logits with targets in the tokens' shape, without memory for all logits.")
       .def("with_adapter", &Model::with_adapter, arg("adapter"),
            "The same model with what an adapter adds to its linear maps.")
       .def(

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <tuff/autograd.h>
+#include <tuff/losses.h>
 
 #include "language/feed_forward.h"
 
@@ -180,6 +181,13 @@ Tensor last_norm(const Config& c, const Weights& w, const Tensor& x) {
 Tensor logits(const Config& c, const Weights& w, const Tensor& x) {
   const Tensor y = last_norm(c, w, x).linear(w.output);
   return c.logit_cap > 0 ? (y / c.logit_cap).tanh() * c.logit_cap : y;
+}
+
+Tensor loss(const Config& c, const Weights& w, const Tensor& x, const Tensor& targets,
+            int64_t ignore_index, Reduction reduction) {
+  if (c.logit_cap > 0)
+    return logits(c, w, x).cross_entropy(targets, {}, ignore_index, reduction);
+  return linear_cross_entropy(last_norm(c, w, x), w.output, targets, {}, {}, ignore_index, reduction);
 }
 
 }  // namespace tuff::language

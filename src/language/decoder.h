@@ -36,5 +36,8 @@ Tensor decode(const Config& config, const Weights& weights, const RopeTables& ro
 Tensor last_norm(const Config& config, const Weights& weights, const Tensor& x);
 // (rows, width) -> (rows, vocabulary).
 Tensor logits(const Config& config, const Weights& weights, const Tensor& x);
+// Their cross entropy with targets (tokens).
+Tensor loss(const Config& config, const Weights& weights, const Tensor& x, const Tensor& targets,
+            int64_t ignore_index, Reduction reduction);
 
 }  // namespace tuff::language

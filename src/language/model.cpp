@@ -160,7 +160,9 @@ const Description& Model::description() const { return state_->description; }
 const Tokenizer& Model::tokenizer() const { return state_->tokenizer; }
 const std::string& Model::device() const { return state_->device; }
 
-Tensor Model::operator()(const Tensor& tokens, const ReadOptions& options) const {
+namespace {
+
+void require_readable(const Tensor& tokens, const ReadOptions& options) {
   const int64_t axes = tokens.dim();
   if (axes < 1 || axes > 2 || !is_int(tokens.dtype()))
     fail<ShapeError>("tokens are {} of {} dimensions, (tokens) or (texts, tokens) of integers were "
@@ -172,18 +174,39 @@ Tensor Model::operator()(const Tensor& tokens, const ReadOptions& options) const
   if (options.texts.defined() != options.positions.defined())
     fail<InvalidArgument>("texts and positions are given together");
   if (axes == 2 && tokens.size(0) == 0) fail<ShapeError>("tokens of no text: (0, {})", int64_t(tokens.size(1)));
-  const State& s = *state_;
-  s.require_writer();
-  const int64_t count = tokens.size(-1), sequences = axes == 1 ? 1 : int64_t(tokens.size(0));
-  const RopeTables rope = rope_tables(s.config, count, s.rope_factors(count), tokens.device());
+}
+
+}  // namespace
+
+// What the last layer gives: (tokens of all texts, width).
+Tensor Model::State::decoded(const Tensor& tokens, const ReadOptions& options) const {
+  require_readable(tokens, options);
+  require_writer();
+  const int64_t count = tokens.size(-1), sequences = tokens.dim() == 1 ? 1 : int64_t(tokens.size(0));
+  const RopeTables rope = rope_tables(config, count, rope_factors(count), tokens.device());
   const auto rows = [&](const Tensor& t) { return t.defined() ? t.flatten() : t; };
-  const Tensor x = decode(s.config, s.weights, rope, rows(tokens),
-                          {.sequences = sequences,
-                           .positions = rows(options.positions),
-                           .texts = rows(options.texts),
-                           .checkpoints = options.checkpoints});
-  const Tensor y = logits(s.config, s.weights, x);
-  return axes == 1 ? y : y.reshape({sequences, count, s.config.vocabulary});
+  return decode(config, weights, rope, rows(tokens),
+                {.sequences = sequences,
+                 .positions = rows(options.positions),
+                 .texts = rows(options.texts),
+                 .checkpoints = options.checkpoints});
+}
+
+Tensor Model::operator()(const Tensor& tokens, const ReadOptions& options) const {
+  const State& s = *state_;
+  const Tensor y = logits(s.config, s.weights, s.decoded(tokens, options));
+  Sizes sizes = tokens.sizes();
+  sizes.push_back(s.config.vocabulary);
+  return tokens.dim() == 1 ? y : y.reshape(sizes);
+}
+
+Tensor Model::cross_entropy(const Tensor& tokens, const Tensor& targets, int64_t ignore_index,
+                            Reduction reduction, const ReadOptions& options) const {
+  const State& s = *state_;
+  if (targets.sizes() != tokens.sizes() || !is_int(targets.dtype()))
+    fail<ShapeError>("targets are integers, as many as tokens");
+  const Tensor x = s.decoded(tokens, options);
+  return loss(s.config, s.weights, x, targets.flatten(), ignore_index, reduction);
 }
 
 }  // namespace tuff::language

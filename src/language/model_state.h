@@ -39,6 +39,8 @@ struct Model::State {
   std::map<std::string, LowRank> additions() const;
   // InvalidArgument for a token that is not in the vocabulary.
   void require_tokens(std::span<const int32_t> tokens) const;
+  // What the last layer gives of tokens: (tokens of all texts, width).
+  Tensor decoded(const Tensor& tokens, const ReadOptions& options) const;
   void require_writer() const;  // InvalidArgument for an encoder
   // Of what reads and writes. 0: as usual. InvalidArgument for one below 1 or beyond what the model
   // was trained for, and for an encoder.

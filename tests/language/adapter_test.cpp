@@ -146,6 +146,18 @@ TEST(Adapters, ANewOneChangesNothingAndHasGradients) {
   }
 }
 
+// One model bounds its logits by a function.
+TEST(Models, GiveTheLossOfTheirLogits) {
+  for (const char* name : {"llama", "gemma2"}) {
+    const Model model = fixture_model(name);
+    const Tensor tokens = tokens_as({2, 7}), targets = tokens_as({14}).roll({-1}).reshape({2, 7});
+    const Tensor want = model(tokens).flatten(0, 1).cross_entropy(targets.flatten(), {}, 3);
+    expect_near(model.cross_entropy(tokens, targets, 3), want);
+    EXPECT_EQ(model.cross_entropy(tokens, targets, 3, Reduction::None).sizes(), Sizes{14});
+    EXPECT_THROW(model.cross_entropy(tokens, tokens_as({14})), ShapeError);
+  }
+}
+
 TEST(Adapters, OfOneSeedAreEqual) {
   const Model model = fixture_model("llama");
   const auto first = [&](uint64_t seed) {
