@@ -12,6 +12,7 @@
 #include "ir/device_group.h"
 #include "ir/extents.h"
 #include "ir/walk.h"
+#include "tensor/history.h"
 #include "tensor/impl.h"
 #include "tensor/positions.h"
 #include "tensor/shards.h"
@@ -39,10 +40,16 @@ void add_assigned_buffers(const ir::Node* n, Buffers& out) {
     for (const UOp& part : n->src()) add_assigned_buffers(part.get(), out);
 }
 
-Buffers assigned_buffers(std::span<const UOp> roots) {
-  Buffers out;
+// What a realization has to know of its graphs, by one walk.
+struct Found {
+  Buffers assigned;
+  bool has_history = false;
+};
+Found found_in(std::span<const UOp> roots) {
+  Found out;
   for (const ir::Node* n : ir::toposort(roots)) {
-    if (n->op == Op::Assign) add_assigned_buffers(n, out);
+    if (n->op == Op::Assign) add_assigned_buffers(n, out.assigned);
+    out.has_history = out.has_history || detail::is_history(*n);
   }
   return out;
 }
@@ -55,7 +62,7 @@ bool reads_any(const UOp& u, const Wanted& wanted) {
   if (n->op == Op::Buffer) return wanted(n);
   if (n->op == Op::Shards)
     return std::ranges::any_of(n->src(), [&](const UOp& part) { return reads_any(part, wanted); });
-  return std::ranges::any_of(ir::toposort(u), wanted);
+  return std::ranges::any_of(ir::toposort(detail::without_history({u})), wanted);
 }
 
 // The scheduler stores rows at their largest extents; what tensors are read from has its elements
@@ -101,24 +108,52 @@ class Realization {
   void run();
 
  private:
+  template <class Overwritten>
+  void drop_histories(const Overwritten& overwritten);
+  UOp with_history(const TensorImpl& t, const UOp& root, const UOp& memory,
+                   const detail::Leaves& leaves, const Buffers& assigned) const;
   void substitute_everywhere(const ir::UOpMap<UOp>& map);
 
   const detail::RealizeGuard turn_;
   // Released last, when others may build: one of them may be the last owner of memory.
   std::vector<Tensor> states_;
   std::vector<Ref<TensorImpl>> impls_, waiting_;
-  std::vector<UOp> roots_, replaced_;  // roots_ are of impls_
+  std::vector<UOp> roots_, replaced_, lost_;  // roots_ are of impls_
+  bool roots_have_history_ = false;
   std::unordered_set<const ir::Node*> seen_;
   // Nodes that know no device: the memory of each of those on which they were wanted.
   ir::UOpMap<std::map<std::string, UOp>> numbers_;
   std::optional<detail::ReplaceGuard> alone_{std::in_place};
 };
 
+// What values had been computed of is no longer there.
+template <class Overwritten>
+void Realization::drop_histories(const Overwritten& overwritten) {
+  std::vector<Ref<TensorImpl>> all;
+  std::vector<UOp> graphs;
+  detail::for_each_live([&](TensorImpl& t) {
+    if (t.uop->op == Op::Buffer || (seen_.count(t.uop.get()) && !roots_have_history_)) return;
+    all.emplace_back(&t);
+    graphs.push_back(t.uop);
+  });
+  const ir::UOpMap<UOp> map = detail::lost(detail::histories_below(graphs), overwritten);
+  if (map.empty()) return;
+  const std::vector<UOp> left = ir::substitute(graphs, map);
+  for (size_t i = 0; i < all.size(); i++) all[i]->uop = left[i];
+  lost_ = std::move(graphs);
+  for (size_t i = 0; i < roots_.size(); i++) {
+    if (roots_[i] == impls_[i]->uop) continue;
+    seen_.insert(impls_[i]->uop.get());
+    roots_[i] = impls_[i]->uop;
+  }
+}
+
 // Tensors that still want the contents of memory that is about to be overwritten are computed now;
 // those that are nothing but that memory, as equal tensors and reshaped ones are, get their own.
 // Allocates nothing where there are none.
 template <class Overwritten>
 void Realization::add_old_versions(const Overwritten& overwritten, const TensorImpl* writer) {
+  drop_histories(overwritten);
   std::vector<Ref<TensorImpl>> readers;
   const auto visit = [&](TensorImpl& t) {
     if (&t == writer || !t.uop->device || seen_.count(t.uop.get())) return;
@@ -156,11 +191,30 @@ void Realization::substitute_everywhere(const ir::UOpMap<UOp>& map) {
   for (auto& [t, memory] : of_numbers) t->uop = memory;
 }
 
+// Memory, through which gradients flow as through what it was computed by. What is assigned to is
+// memory and no value.
+UOp Realization::with_history(const TensorImpl& t, const UOp& root, const UOp& memory,
+                              const detail::Leaves& leaves, const Buffers& assigned) const {
+  const ir::Node* base = root.get();
+  while (base->op == Op::Reshape) base = base->src(0).get();
+  if (t.requires_grad || base->op == Op::Assign || !is_float(root->dtype) || !root->device ||
+      !detail::buffer_of(memory))
+    return memory;
+  const ir::Node* leaf = leaves.below(root);
+  if (!leaf) return memory;
+  const bool overwritten =
+      !assigned.empty() && reads_any(root, [&](const ir::Node* n) { return assigned.count(n) > 0; });
+  return overwritten ? detail::with_lost_history(memory, leaf) : detail::with_history(memory, root);
+}
+
 void Realization::run() {
   if (impls_.empty()) return;
+  const size_t asked = impls_.size();  // behind them are those that are computed before it is too late
   states_ = detail::pending_generator_states();
   for (const Tensor& s : states_) add(*s.impl());
-  const auto assigned = assigned_buffers(roots_);
+  const Found found = found_in(roots_);
+  const Buffers& assigned = found.assigned;
+  roots_have_history_ = found.has_history;
   if (!assigned.empty())
     add_old_versions([&](const ir::Node* n) { return assigned.count(n) > 0; }, nullptr);
   detail::PartRoots parts;
@@ -173,11 +227,18 @@ void Realization::run() {
   std::vector<std::optional<engine::Extremes>> known;
   for (const UOp& root : roots_) known.push_back(detail::known_extremes(root));
   std::vector<Ref<engine::Buffer>> buffers;
+  if (roots_have_history_ || roots_.size() > asked)
+    sinks = detail::without_history(std::move(sinks));
   if (!sinks.empty()) buffers = engine::realize(sinks, detail::bound_variables());
+  const size_t first_with_history = is_grad_enabled() ? 0 : asked;
+  std::optional<detail::Leaves> leaves;
+  if (first_with_history < roots_.size() && !engine::Capture::current()) leaves.emplace();
   ir::UOpMap<UOp> map;
   for (size_t i = 0; i < roots_.size(); i++) {
     UOp memory = parts.memory(i, buffers);
     if (const Ref<engine::Buffer> b = detail::buffer_of(memory)) tell_known(*b, known[i]);
+    if (leaves && i >= first_with_history)
+      memory = with_history(*impls_[i], roots_[i], memory, *leaves, assigned);
     if (roots_[i]->device)
       map.emplace(roots_[i], std::move(memory));
     else
@@ -227,8 +288,15 @@ UOp detail::assign_target(const Tensor& t) {
   return ir::reshape(base, uop(t)->shape);
 }
 
-// What is mapped becomes memory of the tensor's own.
+// What is mapped becomes memory of the tensor's own. What was computed has nothing to do with what is
+// written.
 void detail::make_writable(const char* what, Tensor& t) {
+  {
+    UOp before;  // goes when others may build
+    const ReplaceGuard alone;
+    before = t.impl()->uop;
+    if (is_history(*before)) t.impl()->uop = before->src(0);
+  }
   UOp base = uop(t);
   while (base->op == Op::Assign) base = base->src(0);
   if (base->op == Op::Shards) return;  // memory of their own, always

@@ -10,6 +10,18 @@ import tuff
 from tuff import amp, autograd
 
 
+class Values(unittest.TestCase):
+    def test_item_before_backward(self):
+        w, x = tuff.ones(3, 3).realize().requires_grad_(), tuff.arange(6).reshape(2, 3).cast(tuff.float32).realize()
+        h = (x @ w).tanh()
+        str(h)
+        loss = (h * h).sum()
+        loss.item()
+        loss.backward()
+        again = (x @ w).tanh()
+        np.testing.assert_allclose(w.grad.numpy(), (again * again).sum().gradient([w])[0].numpy(), rtol=1e-6)
+
+
 class Losses(unittest.TestCase):
     def test_linear_cross_entropy(self):
         import tuff.nn.functional as F
