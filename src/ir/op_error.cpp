@@ -242,7 +242,7 @@ void ReduceError::add(const Bounded& term) {
   if (v == 0 || !std::isfinite(v)) return;
   lowest_bit_ = std::min(lowest_bit_, lowest_bit(v));
   below_one_ *= std::min(1.0, v);
-  digits_ += bit_length(v) - 1;
+  odd_part_ *= std::ldexp(v, -lowest_bit(v));
 }
 
 double ReduceError::rounds() const {
@@ -265,7 +265,8 @@ double ReduceError::of_sum(const Scalar& out) const {
 double ReduceError::of_product(const Scalar& out) const {
   if (!finite_) return kUnknownError;
   if (above_one_ > largest_value(acc_) || below_one_ < smallest_normal(acc_)) return kUnknownError;
-  if (exact_ && digits_ < row(acc_).mantissa_bits)
+  // Every partial product, in whatever order, divides it.
+  if (exact_ && odd_part_ <= std::ldexp(1.0, row(acc_).mantissa_bits + 1))
     return std::isfinite(out.as_double()) ? leaf_error(out) : kUnknownError;
   const double rounding = rounds() * ulp_of(acc_, largest_product_);
   return settled(t_, out.as_double(), largest_product_ - product_ + rounding,

@@ -52,7 +52,7 @@ class ReduceError {
   int lowest_bit_ = 2000;                          // of any term
   double product_ = 1, largest_product_ = 1;       // of magnitudes, of magnitudes and errors
   double above_one_ = 1, below_one_ = 1;           // of those factors alone
-  int digits_ = 0;                                 // of the product
+  double odd_part_ = 1;                            // of the product
   bool finite_ = true, exact_ = true;
 };
 

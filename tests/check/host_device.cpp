@@ -1,7 +1,6 @@
 #include "host_device.h"
 
 #include <algorithm>
-#include <random>
 
 #include "engine/program/compile_options.h"
 #include "ir/walk.h"
@@ -19,28 +18,13 @@ using sched::CallKind;
 namespace {
 
 constexpr std::byte kUnwritten{0xcd};
-constexpr int64_t kMaxLanes = 128;  // of a kernel with random opts: more is slow and tests no more
-
-std::vector<kernel::Opt> random_opts(const UOp& ast, const HostDevice& d) {
-  std::mt19937 random(uint32_t(d.seed ^ ast->key));
-  auto pick = [&](size_t n) { return int(random() % n); };
-  kernel::Tiling tiling(kernel::ast_for_opts(ast, d.target), d.target);
-  for (int i = 0; i < 6 && !tiling.axes.empty(); i++) {
-    static constexpr int64_t amounts[] = {0, 2, 3, 4, 5, 8, 16};
-    const kernel::Opt o{kernel::OptKind(pick(int(kernel::OptKind::Swap) + 1)),
-                        pick(tiling.axes.size()), amounts[pick(std::size(amounts))]};
-    if (lane_count(tiling) * std::max<int64_t>(o.amount, 1) <= kMaxLanes) try_apply(tiling, o);
-  }
-  return tiling.applied;
-}
 
 kernel::LinearKernel lowered(const UOp& original, const HostDevice& d) {
   const UOp ast = d.rewrite ? d.rewrite(original) : original;
-  switch (d.opts) {
-    case OptChoice::None: return kernel::lower_with(ast, d.target, {});
-    case OptChoice::Random: return kernel::lower_with(ast, d.target, random_opts(ast, d));
-    default: return kernel::lower(ast, d.target, engine::lower_options());
-  }
+  if (d.opts == OptChoice::None) return kernel::lower_with(ast, d.target, {});
+  kernel::LowerOptions options = engine::lower_options();
+  if (d.opts == OptChoice::Random) options.random_seed = d.seed + 1;
+  return kernel::lower(ast, d.target, options);
 }
 
 class Run {

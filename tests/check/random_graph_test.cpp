@@ -127,6 +127,11 @@ TEST(RandomGraph, HostLavapipe) { check_host({builtin_target("spirv-lavapipe")},
 TEST(RandomGraph, HostLavapipeWithRandomOpts) {
   check_host({builtin_target("spirv-lavapipe"), OptChoice::Random}, 500);
 }
+// Subgroups, whose lanes hand each other sums, and launches beside each other.
+TEST(RandomGraph, HostGpu) { check_host({builtin_target("aco-gfx1100")}, 200); }
+TEST(RandomGraph, HostGpuWithRandomOpts) {
+  check_host({builtin_target("aco-gfx1100"), OptChoice::Random}, 200);
+}
 TEST(RandomGraph, HostWithFourBuffersPerKernel) {
   HostDevice d{builtin_target("spirv-lavapipe")};
   d.target.max_buffers = 4;

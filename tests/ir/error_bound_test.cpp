@@ -82,6 +82,29 @@ TEST(ErrorBound, SumsInAnyOrderStayWithin) {
   }
 }
 
+// Random graph 8200857 of `tuff check`: a product of 11 factors of up to 5 bits, of which 0 was allowed.
+TEST(ErrorBound, ProductsInAnyOrderStayWithin) {
+  std::mt19937 rng(1);
+  const UOp i = loop(1, 0);
+  int exact = 0;
+  for (int round = 0; round < 400; round++) {
+    const int64_t terms = 2 + round % 10;
+    const UOp k = loop(terms, 1, AxisKind::Reduce);
+    const UOp x = at(1, terms, k);
+    const UOp product = make(Op::Reduce, DType::F32, {x, k}, ReduceArg{Op::Mul, {}});
+    std::vector<float> factors(static_cast<size_t>(terms));
+    for (float& v : factors) v = float(int(rng() % 65) - 32) / 8;
+    const Bounded b = bounds(kernel(product, i), {bytes(factors)}).at(0);
+    exact += b.error == 0;
+    for (int order = 0; order < 20; order++) {
+      std::shuffle(factors.begin(), factors.end(), rng);
+      const float got = std::accumulate(factors.begin(), factors.end(), 1.0f, std::multiplies());
+      ASSERT_TRUE(agrees(Scalar::of_double(DType::F32, double(got)), b)) << "round " << round;
+    }
+  }
+  EXPECT_GT(exact, 200);  // most have few odd factors
+}
+
 // Each element of a row needs the row's sum: summed anew for each, this row would take minutes.
 TEST(ErrorBound, ASumIsTakenOnceForTheElementsOfItsRow) {
   constexpr int64_t kLength = 1 << 15;

@@ -6,6 +6,7 @@
 #include <bit>
 #include <tuple>
 
+#include "ir/kernel_floor.h"
 #include "kernel/analysis/subgroup.h"
 #include "kernel/ast_builder.h"
 #include "kernel/ast_run.h"
@@ -84,6 +85,26 @@ TEST(SubgroupFolds, MaximaAndSumsOfARowShareTheirLanes) {
     const LinearKernel k = lowered(ast, subgroups_of(32), opts);
     EXPECT_GT(ops_of(k, Op::Shuffle), 0) << opts;
     expect_same(ast, k, 1e-5, opts);
+  }
+}
+
+// Random graphs 1312 and 1439 of `tuff check`: a sum that is added to in place. All lanes have it, but
+// one that stores it must not do so before another one has read what was there.
+TEST(SubgroupFolds, WhatLanesReadIsStoredByOneOfThemBehindAll) {
+  for (const bool inside : {false, true}) {  // of the sum
+    AstBuilder b;
+    const UOp k = b.fold(64), old = load(0, 1, index_const(0)), x = load(1, 64, k);
+    const UOp sum = reduce_over(Op::Add, inside ? x * old : x, {k});
+    const UOp ast = kernel_of({store(0, 1, index_const(0), inside ? sum : sum + old, {})});
+    const LinearKernel kernel = lowered(ast, subgroups_of(32), "group_reduce(0,32)");
+    EXPECT_EQ(ops_of(kernel, Op::Shuffle), 5) << kernel.opts;
+    EXPECT_EQ(ops_of(kernel, Op::Barrier), inside ? 1 : 0) << to_text(kernel);
+    for (const UOp& u : kernel.ops) {
+      const Node* memory = accessed_memory(u.get());
+      if (!memory || memory->get<ParamArg>().slot != 0) continue;
+      EXPECT_EQ(u->src(0)->src_count == 3, u->op == Op::Store || !inside) << to_text(kernel);
+    }
+    expect_same(ast, kernel, 1e-5, inside ? "read in the sum" : "read beside the sum");
   }
 }
 

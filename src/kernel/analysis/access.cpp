@@ -76,6 +76,21 @@ std::vector<Access::Piece> pieces_of(const LinearForm& offset, RangeDeps& deps) 
 
 int64_t Access::step(const UOp& range) const { return value_of(range, steps); }
 
+std::set<const Node*> stored_params(const UOp& ast) {
+  std::set<const Node*> out;
+  for (const Node* n : toposort(ast)) {
+    const Node* memory = n->op == Op::Store ? accessed_memory(n) : nullptr;
+    if (memory && memory->op == Op::Param) out.insert(memory);
+  }
+  return out;
+}
+
+bool reads_any(const UOp& value, const std::set<const Node*>& memory) {
+  return std::ranges::any_of(toposort(value), [&](const Node* n) {
+    return n->op == Op::Load && memory.contains(accessed_memory(n));
+  });
+}
+
 std::vector<Access> accesses(const UOp& ast, RangeDeps& deps) {
   std::vector<Access> out;
   for (const Node* n : toposort(ast)) {

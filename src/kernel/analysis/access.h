@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,10 @@ struct Access {
   RangeMask gate = 0;                        // ranges its gate depends on
   int64_t step(const ir::UOp& range) const;  // 0: independent or irregular
 };
+
+// The Params that stores write to, and whether a value is of what is loaded from one of these.
+std::set<const ir::Node*> stored_params(const ir::UOp& ast);
+bool reads_any(const ir::UOp& value, const std::set<const ir::Node*>& memory);
 
 std::vector<Access> accesses(const ir::UOp& ast, RangeDeps& deps);
 

@@ -1,6 +1,7 @@
 #include "kernel/analysis/ranges.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <set>
 #include <tuple>
@@ -173,26 +174,59 @@ struct LoopKeys {
   bool conflict = false;
 };
 
-// As those of a reduction of the same ranges whose outputs are more: its loop makes both.
-void join_besides(LoopKeys& keys) {
-  std::map<std::pair<RangeMask, int>, RangeMask> outer;  // of all
-  std::set<LoopKey> all;
-  for (const auto& [n, key] : keys.of_reduce) {
-    const auto& [own, around, depth] = key;
-    outer[{own, depth}] |= around;
-    all.insert(key);
+// Of every node the ranges that are open at all its users: where it may stand.
+std::unordered_map<const Node*, RangeMask> open_at_users(std::span<const Node* const> order,
+                                                         RangeDeps& deps) {
+  std::unordered_map<const Node*, RangeMask> open;
+  for (size_t i = order.size(); i-- > 0;) {
+    const Node* n = order[i];
+    RangeMask own = 0;
+    if (n->op == Op::Reduce || n->op == Op::End)
+      for (const UOp& r : closed_ranges(n)) own |= deps.bit(r);
+    const RangeMask inside = open[n] | own;
+    for (const UOp& s : n->src()) {
+      const auto [it, fresh] = open.emplace(s.get(), inside);
+      if (!fresh) it->second &= inside;
+    }
   }
-  for (auto& [n, key] : keys.of_reduce) {
-    const auto& [own, around, depth] = key;
-    const LoopKey most{own, outer.at({own, depth}), depth};
-    if (all.contains(most)) key = most;
+  return open;
+}
+
+// As those of a reduction of the same ranges whose outputs are more: its loop makes both, where all
+// that need this one stand in that loop's.
+void join_besides(LoopKeys& keys, std::span<const Node* const> order, RangeDeps& deps) {
+  std::vector<std::pair<const Node*, LoopKey>> most_first;
+  for (const Node* n : order)
+    if (n->op == Op::Reduce) most_first.emplace_back(n, keys.of_reduce.at(n));
+  std::ranges::stable_sort(most_first, std::greater(), [](const auto& reduction) {
+    return std::popcount(std::get<1>(reduction.second));
+  });
+  const std::unordered_map<const Node*, RangeMask> open = open_at_users(order, deps);
+  std::set<LoopKey> stay;
+  for (const auto& [n, key] : most_first) {
+    const auto& [own, outer, depth] = key;
+    const LoopKey* best = nullptr;
+    RangeMask all = 0;  // around one of those that may make it
+    for (const LoopKey& other : stay) {
+      const auto& [its_own, around, its_depth] = other;
+      if (own != its_own || depth != its_depth) continue;
+      if ((outer & ~around) || (around & ~open.at(n))) continue;
+      if (!best || std::popcount(around) > std::popcount(std::get<1>(*best))) best = &other;
+      all |= around;
+    }
+    if (best && std::get<1>(*best) == all) {
+      keys.of_reduce[n] = *best;
+    } else {
+      stay.insert(key);
+    }
   }
 }
 
 LoopKeys loop_keys(const UOp& ast, RangeDeps& deps, bool joins) {
   LoopKeys keys;
   std::unordered_map<const Node*, int> depth;
-  for (const Node* n : toposort(ast)) {
+  const std::vector<const Node*> order = toposort(ast);
+  for (const Node* n : order) {
     int d = 0;
     for (const UOp& s : n->src()) d = std::max(d, depth.at(s.get()));
     if (n->op == Op::Reduce) {
@@ -205,8 +239,8 @@ LoopKeys loop_keys(const UOp& ast, RangeDeps& deps, bool joins) {
   }
   // Rows that are kept have loops of their own (lower/kept_rows.cpp).
   const auto keeps = [](const Node* n) { return n->op == Op::Shared; };
-  if (joins && std::ranges::none_of(toposort(ast), keeps)) join_besides(keys);
-  for (const Node* n : toposort(ast)) {
+  if (joins && std::ranges::none_of(order, keeps)) join_besides(keys, order, deps);
+  for (const Node* n : order) {
     if (n->op != Op::Reduce) continue;
     const LoopKey& key = keys.of_reduce.at(n);
     for (const UOp& r : n->src().subspan(1)) {
@@ -239,7 +273,7 @@ UOp separate_loops(const UOp& ast, bool joins) {
   if (!keys.conflict) return ast;
   int32_t next_id = deps.free_id();
   std::map<LoopKey, UOpMap<UOp>> renames;
-  return rebuild(ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
+  const UOp separated = rebuild(ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
     if (old->op != Op::Reduce) return {};
     const LoopKey& key = keys.of_reduce.at(old.get());
     const bool keeps = std::all_of(old->src().begin() + 1, old->src().end(), [&](const UOp& r) {
@@ -252,6 +286,8 @@ UOp separate_loops(const UOp& ast, bool joins) {
     }
     return with_fresh_ranges(with_src(old, src), renamed);
   });
+  // What stood inside of both of two reductions now stands in loops of each.
+  return separate_loops(separated, joins);
 }
 
 }  // namespace tuff::kernel

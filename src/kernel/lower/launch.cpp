@@ -7,7 +7,7 @@
 #include "base/arith.h"
 #include "ir/kernel_floor.h"
 #include "ir/symbolic.h"
-#include "kernel/analysis/ranges.h"
+#include "kernel/analysis/access.h"
 #include "kernel/pipeline.h"
 
 namespace tuff::kernel {
@@ -219,15 +219,6 @@ bool to_param(const UOp& store) {
          store->src(0)->src(0)->op == Op::Param;
 }
 
-std::set<const Node*> stored_params(const UOp& ast) {
-  std::set<const Node*> out;
-  for (const Node* n : toposort(ast)) {
-    const Node* memory = n->op == Op::Store ? accessed_memory(n) : nullptr;
-    if (memory && memory->op == Op::Param) out.insert(memory);
-  }
-  return out;
-}
-
 // What all invocations compute for what they share.
 std::set<const Node*> shared_below(const UOp& value) {
   std::vector<UOp> roots;
@@ -279,7 +270,9 @@ void pass_launch(Lowering& l) {
       return with_src(old, kept);
     }
     if (to_param(old)) {
-      const RangeMask have = deps.of(old);
+      // A sum that lanes hand each other is all lanes' to store, but not where one would then read
+      // what another has stored.
+      const RangeMask have = deps.of(reads_any(old->src(1), stored) ? old->src(0) : old);
       RangeMask missing = (groups | locals | shared | lane) & ~have;
       if (have & shared) missing &= ~shared;  // one coordinate, several ranges
       const UOp store = with_src(old, src), gate = once_gate(missing, deps, c);

@@ -8,7 +8,7 @@
 #include "base/contains.h"
 #include "ir/kernel_floor.h"
 #include "ir/scalar_eval.h"
-#include "kernel/analysis/ranges.h"
+#include "kernel/analysis/access.h"
 #include "kernel/analysis/subgroup.h"
 #include "kernel/pipeline.h"
 
@@ -27,7 +27,7 @@ class ReduceLowerer {
   // `outermost`: neighbouring invocations have a part each of different reductions. `shares_rows`:
   // as Lowering's.
   ReduceLowerer(const UOp& ast, const Target& target, bool outermost, bool shares_rows)
-      : deps_(ast), target_(target), outermost_(outermost) {
+      : deps_(ast), target_(target), outermost_(outermost), stored_(stored_params(ast)) {
     int64_t rows = 1, width = 1;
     bool matrices = false;
     for (const Node* n : toposort(ast)) {
@@ -230,7 +230,9 @@ class ReduceLowerer {
       const UOp other = make(Op::Xor, DType::I32, {lane, int_const(DType::I32, apart)});
       value = make(op, value->dtype, {value, make(Op::Shuffle, value->dtype, {value, other})});
     }
-    if (width <= lanes) return value;
+    // No shuffle keeps what a lane stores behind what others have read.
+    if (width <= lanes)
+      return reads_any(value, stored_) ? make_after(value, {make_barrier({value})}) : value;
     const int64_t subgroups = width / lanes;
     std::vector<UOp> rows = deps_.list(deps_.kinds(AxisKind::Local));
     for (const UOp& l : lanes_of(value, {})) rows.push_back(l);
@@ -280,6 +282,7 @@ class ReduceLowerer {
   RangeDeps deps_;
   const Target& target_;
   const bool outermost_;
+  const std::set<const Node*> stored_;
   int64_t reduces_ = 0;
   std::map<const Node*, RangeMask> around_;  // by range that is folded
   bool by_lanes_ = false;      // shared reductions: lanes hand each other their parts
