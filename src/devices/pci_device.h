@@ -60,7 +60,7 @@ class PciDevice {
 };
 
 // Memory of the host that a device reads and writes at `address()`: one range for it, wherever its
-// pages lie. Zeroed.
+// pages lie. Zeroed; gone before the device.
 class DmaMemory {
  public:
   // Whole pages. OutOfMemory, also where the user may not lock so much.

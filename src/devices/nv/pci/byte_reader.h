@@ -1,5 +1,6 @@
 // ByteReader: little-endian numbers and ranges of a file or ROM that may be damaged: every offset
-// is checked. Called by vbios. IoError, naming what was to be read, where there is no such place.
+// is checked. Called by vbios and firmware. IoError, naming what was to be read, where it is not
+// there.
 #pragma once
 
 #include <concepts>
