@@ -11,7 +11,7 @@
 namespace tuff::devices::nv {
 namespace {
 
-constexpr const char* kAddress = "0000:41:00.0";
+constexpr const char* kSlot = "0000:41:00.0";
 constexpr uint32_t kBoot0Value = 0xb72000a1;
 
 class FalconGpu final : public emu::pci::Function {
@@ -32,11 +32,11 @@ class FalconGpu final : public emu::pci::Function {
 
 struct FalconScene {
   FalconScene() {
-    bus->add({kAddress, 0x10de, 0x2204, 0x030000, "vfio-pci", "7", {1u << 24}, gpu});
-    gpu->memory = bus->host_memory(kAddress);
+    bus->add({kSlot, 0x10de, 0x2204, 0x030000, "vfio-pci", "7", {1u << 24}, gpu});
+    gpu->memory = bus->host_memory(kSlot);
     gpu->model = std::make_unique<emu::nv::FalconModel>(
         *gpu->memory, [this](const std::string& why) { mistakes.push_back(why); });
-    device = std::make_unique<PciDevice>(bus, pci_function(*bus, kAddress));
+    device = std::make_unique<PciDevice>(bus, pci_function(*bus, kSlot));
     device->start_dma();
     memory = std::make_unique<DmaMemory>(*device, 0x4000);
     for (size_t i = 0; i < memory->size_bytes(); ++i)

@@ -219,7 +219,7 @@ void expect_as(const Tables& tables, MmuVersion version, uint64_t root, uint64_t
 }
 
 TEST_P(NvPageTable, RandomMappings) {
-  for (uint32_t seed = 1; seed <= 6; ++seed) {
+  for (uint32_t seed = 1; seed <= 12; ++seed) {
     std::mt19937_64 random(seed);
     const auto below = [&](uint64_t n) { return random() % n; };
     Tables tables(seed % 2 ? Aperture::Video : Aperture::System);
