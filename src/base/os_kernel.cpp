@@ -37,6 +37,14 @@ class SystemKernel final : public Kernel {
   int munmap(void* at, size_t size_bytes) override {
     return ::munmap(at, size_bytes) < 0 ? -errno : 0;
   }
+  int64_t pread(int fd, void* bytes, size_t size_bytes, uint64_t offset) override {
+    const auto at = static_cast<off_t>(offset);
+    return uninterrupted([&] { return ::pread(fd, bytes, size_bytes, at); });
+  }
+  int64_t pwrite(int fd, const void* bytes, size_t size_bytes, uint64_t offset) override {
+    const auto at = static_cast<off_t>(offset);
+    return uninterrupted([&] { return ::pwrite(fd, bytes, size_bytes, at); });
+  }
   int read_text(const std::string& path, std::string& text) override;
   int list_directory(const std::string& path, std::vector<std::string>& names) override;
 };
@@ -61,6 +69,10 @@ int SystemKernel::list_directory(const std::string& path, std::vector<std::strin
 }
 
 }  // namespace
+
+// Of machines whose device files have no bytes.
+int64_t Kernel::pread(int, void*, size_t, uint64_t) { return -EINVAL; }
+int64_t Kernel::pwrite(int, const void*, size_t, uint64_t) { return -EINVAL; }
 
 Kernel& system_kernel() {
   static SystemKernel kernel;

@@ -16,7 +16,11 @@ class KernelFile {
     if (fd_ >= 0) kernel_->close(fd_);
   }
   KernelFile(KernelFile&& o) noexcept : kernel_(o.kernel_), fd_(std::exchange(o.fd_, -1)) {}
-  KernelFile& operator=(KernelFile&&) = delete;
+  KernelFile& operator=(KernelFile&& o) noexcept {
+    std::swap(kernel_, o.kernel_);
+    std::swap(fd_, o.fd_);
+    return *this;
+  }
   int fd() const { return fd_; }
 
  private:

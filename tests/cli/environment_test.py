@@ -28,7 +28,7 @@ class EnvironmentTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("TUFF_", "AMD_"))}
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("TUFF_", "AMD_", "NV_"))}
         self.env["TUFF_CACHE_DIR"] = str(self.folder / "cache")
 
     def tuff(self, code, *arguments, **env):
@@ -110,6 +110,7 @@ class Texts(EnvironmentTest):
         "TUFF_ACO": (on("AMD"), {"AMD_IFACE": "MOCK", "AMD_COMPILER": "aco"}, "NULL"),
         "TUFF_RADV": (on("AMD"), {"AMD_IFACE": "MOCK", "AMD_COMPILER": "aco"}, "NULL"),
         "TUFF_CUDA_LIBRARY": (on("CUDA"), {}, "NULL"),
+        "NV_PCI": (on("NV"), {"NV_IFACE": "PCI"}, "NULL"),
         "TUFF_VK_DISABLE": (on("VULKAN"), {}, "VULKAN"),
         "TUFF_VK_LIMIT": (on("VULKAN"), {}, "VULKAN"),
         "TUFF_CL_DISABLE": (on("CL"), {}, "CL"),

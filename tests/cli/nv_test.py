@@ -40,6 +40,14 @@ class Nv(unittest.TestCase):
         self.assertIn("/dev/nvidiactl", nv[0]["reason"])
         self.assertIn("nvidia-uvm", nv[0]["reason"])
 
+    def test_by_pci_no_gpu_is_touched_that_is_not_named(self):
+        for named, wanted in (("", "touches no GPU but the one that NV_PCI names"),
+                              ("ff:1f.7", "/sys/bus/pci/devices/0000:ff:1f.7/vendor cannot be read"),
+                              ("GPU-0", "NV_PCI='GPU-0' is not the address of a PCI function")):
+            nv = [r for r in self.rows("devices", NV_IFACE="PCI", NV_PCI=named) if r["kind"] == "NV"]
+            self.assertEqual([r["usable"] for r in nv], [False])
+            self.assertIn(wanted, nv[0]["reason"])
+
     def test_unknown_options_are_named(self):
         for text in ("sm:75", "driver:610", "bar:1", "sm:120,driver:550"):
             result = self.run_tuff("check", "--device", "NV", TUFF_MOCK=text)

@@ -5,6 +5,7 @@
 #include "base/env.h"
 #include "devices/nv/load/driver_assembler.h"
 #include "devices/nv/nv_device.h"
+#include "devices/nv/pci/named_gpu.h"
 #include "devices/selector.h"
 
 namespace tuff::devices {
@@ -48,9 +49,19 @@ std::vector<Candidate> candidates(NvIface& iface, const std::shared_ptr<Client>&
   return found;
 }
 
+// Whether the GPU that the user named could be taken, and what is missing then.
+[[noreturn]] void fail_by_pci(os::Kernel& kernel) {
+  const PciFunction gpu = named_gpu(kernel, env_text(Env::NV_PCI));
+  fail<Unsupported>(
+      "{} may be taken, but NV_IFACE=PCI is not complete: what starts its system processor (GSP) "
+      "is missing; NV_IFACE=NVK and the device CUDA go through NVIDIA's driver",
+      describe(gpu));
+}
+
 std::unique_ptr<NvIface> make_nv_iface(const std::string& name, EmulatedNv emulated) {
   if (name == "MOCK") return emulated();
   auto iface = std::make_unique<NvIface>();
+  iface->pci = name == "PCI";
   iface->kernel = std::shared_ptr<os::Kernel>(std::shared_ptr<void>(), &os::system_kernel());
   iface->assemble = [](const std::string& ptx, uint32_t sm) { return assemble_by_driver(ptx, sm); };
   return iface;
@@ -74,6 +85,7 @@ NvIface& nv_iface(EmulatedNv emulated) {
 
 std::vector<Candidate> nv_probe(NvIface& iface) {
   try {
+    if (iface.pci) fail_by_pci(*iface.kernel);
     return candidates(iface, client_of(iface));
   } catch (const Error& e) {
     return {{.name = kNv, .reason = without_name(e.what())}};
@@ -81,6 +93,7 @@ std::vector<Candidate> nv_probe(NvIface& iface) {
 }
 
 std::unique_ptr<hcq::Device> nv_open(NvIface& iface, const std::string& selector) {
+  if (iface.pci) fail_by_pci(*iface.kernel);
   const std::shared_ptr<Client> client = client_of(iface);
   const std::vector<nvrm::CardInfo> cards = client->cards();
   const std::vector<Candidate> all = candidates(iface, client);

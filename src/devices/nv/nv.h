@@ -1,6 +1,7 @@
 // NVIDIA's GPUs by direct submission: channels of methods in memory, semaphores that are words of
-// memory, machine code; through NVIDIA's kernel driver alone. Called through the registry and by
-// tests. Must never know UOps or rules, nor whether a GPU is emulated, but to say so.
+// memory, machine code; through NVIDIA's kernel driver alone, and not yet by PCI, without it.
+// Called through the registry and by tests. Must never know UOps or rules, nor whether a GPU is
+// emulated, but to say so.
 #pragma once
 
 #include <functional>
@@ -24,6 +25,7 @@ class Client;
 struct NvIface {
   std::shared_ptr<os::Kernel> kernel;
   bool emulated = false;
+  bool pci = false;  // without NVIDIA's kernel driver: no GPU of it can be opened yet
   TakeFindings take_findings;  // its devices throw HazardFound
   // An object file of a text of PTX, for compute capability `sm`. Throws CompileError, or
   // Unsupported where there is no assembler.

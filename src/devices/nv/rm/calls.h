@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/os_kernel.h"
 #include "base/os_nvrm.h"
+#include "devices/address_ranges.h"
 #include "devices/kernel_file.h"
 #include "devices/nv/rm/spaces.h"
 
@@ -38,7 +39,7 @@ class Client {
   const std::string& version() const { return version_; }
   int control_fd() const { return control_.fd(); }
   nvrm::Handle root() const { return root_; }
-  Addresses& addresses() { return addresses_; }
+  AddressRanges& addresses() { return addresses_; }
   Spaces& spaces() { return spaces_; }
   std::vector<nvrm::CardInfo> cards() const;
   // To read and write.
@@ -78,7 +79,7 @@ class Client {
   const nvrm::Branch* branch_ = nullptr;
   KernelFile uvm_, uvm_process_;
   nvrm::Handle root_ = 0;
-  Addresses addresses_;
+  AddressRanges addresses_{"NV", kFirstAddress, kEndOfAddresses};
   Spaces spaces_;
 };
 

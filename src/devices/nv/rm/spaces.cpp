@@ -1,46 +1,8 @@
 #include "devices/nv/rm/spaces.h"
 
-#include <algorithm>
-
-#include "base/arith.h"
 #include "devices/nv/rm/memory.h"
 
 namespace tuff::devices::nv {
-namespace {
-
-// All that addresses have room for in methods and QMDs, beyond where drivers put their own.
-constexpr uint64_t kFirstAddress = 1ull << 36, kEndOfAddresses = 1ull << 40;
-
-}  // namespace
-
-Addresses::Addresses() : next_(kFirstAddress) {}
-
-// The next that are free behind those given out last: what was freed is used late again, so that a
-// stray access to it is a fault.
-uint64_t Addresses::reserve(uint64_t size_bytes, uint64_t alignment) {
-  std::lock_guard lock(mutex_);
-  for (const uint64_t from : {next_, kFirstAddress}) {
-    uint64_t at = align_up(from, alignment);
-    auto after = used_.lower_bound(at);
-    if (after != used_.begin()) at = std::max(at, align_up(std::prev(after)->second, alignment));
-    while (after != used_.end() && after->first < at + size_bytes) {
-      at = align_up(after->second, alignment);
-      ++after;
-    }
-    if (at + size_bytes > kEndOfAddresses) continue;
-    used_[at] = at + size_bytes + kPageBytes;  // nothing lies directly behind
-    next_ = used_[at];
-    return at;
-  }
-  fail<OutOfMemory>("NV: no addresses are left for {} bytes", size_bytes);
-}
-
-void Addresses::give_back(uint64_t address) noexcept {
-  std::lock_guard lock(mutex_);
-  used_.erase(address);
-}
-
-// ---- peers
 
 void Spaces::add(Space& space) {
   std::lock_guard lock(mutex_);

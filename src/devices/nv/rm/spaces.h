@@ -1,10 +1,9 @@
-// Addresses: what the GPUs of a process share of addresses, since unified memory (UVM) keeps ranges
-// of them for the process and not for a GPU; and which of their GPUs are peers: reach each other's
-// video memory. Owned by a Client, used by Space.
+// Spaces: which GPUs of a process are peers: reach each other's video memory; and where the addresses
+// lie that they share, since unified memory (UVM) keeps ranges for the process and not for a GPU.
+// Owned by a Client, used by Space.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -16,18 +15,8 @@ namespace tuff::devices::nv {
 
 class Space;
 
-class Addresses {
- public:
-  Addresses();
-  // That nothing has; OutOfMemory.
-  uint64_t reserve(uint64_t size_bytes, uint64_t alignment);
-  void give_back(uint64_t address) noexcept;
-
- private:
-  std::mutex mutex_;
-  std::map<uint64_t, uint64_t> used_;  // ends, by address
-  uint64_t next_;
-};
+// All that addresses have room for in methods and QMDs, beyond where drivers put their own.
+inline constexpr uint64_t kFirstAddress = 1ull << 36, kEndOfAddresses = 1ull << 40;
 
 // The VA spaces that are registered with UVM, and the pairs of them that reach each other.
 class Spaces {

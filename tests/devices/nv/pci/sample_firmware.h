@@ -1,0 +1,97 @@
+// Firmware files written from the layouts that devices/nv/pci/firmware.h cites, whose contents
+// count up: for tests, and as seeds of a fuzzer.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "devices/nv/pci/sample_vbios.h"
+
+namespace tuff::devices::nv::test {
+
+inline void put_container(Rom& file, size_t header, size_t data, size_t data_bytes) {
+  put32(file, 0, 0x10de);
+  put32(file, 4, 1);
+  put32(file, 12, header);
+  put32(file, 16, data);
+  put32(file, 20, data_bytes);
+  for (size_t n = 0; n < data_bytes; ++n) put(file, data + n, n & 0xff, 1);
+  put32(file, 8, (file.size() + 255) / 256 * 256);
+}
+
+inline constexpr uint32_t kBooterBytes = 1024, kBooterData = 512, kBooterSignature = 528;
+
+// Signatures of 32 bytes, each of one value.
+inline Rom sample_booter(uint32_t signatures = 3) {
+  Rom file;
+  const uint32_t signature_bytes = 32 * signatures, numbers = 60 + signature_bytes;
+  const uint32_t header[] = {60, signature_bytes, numbers, numbers + 4, numbers + 8, 12,
+                             numbers + 20, numbers + 24, 36};
+  for (size_t i = 0; i < std::size(header); ++i) put32(file, 24 + 4 * i, header[i]);
+  for (uint32_t n = 0; n < signature_bytes; ++n) put(file, 60 + n, 0xb0 + n / 32, 1);
+  const uint32_t rest[] = {kBooterSignature, 0, 2, 1, 3, signatures,  // what the header points to
+                           0, 256, kBooterData, 512, 1, 256, 256, 0, 0};
+  for (size_t i = 0; i < std::size(rest); ++i) put32(file, numbers + 4 * i, rest[i]);
+  put_container(file, 24, numbers + 60, kBooterBytes);
+  return file;
+}
+
+inline Rom sample_bootloader() {
+  Rom file;
+  put32(file, 24 + 4 * 7, 42);
+  put32(file, 24 + 4 * 8, 0x300);
+  put32(file, 24 + 4 * 9, 0x100);
+  put32(file, 24 + 4 * 10, 0x200);
+  put32(file, 24 + 4 * 11, 0x100);
+  put32(file, 24 + 4 * 12, 0);
+  put32(file, 24 + 4 * 13, 0x200);
+  put_container(file, 24, 24 + 84, 0x400);
+  return file;
+}
+
+using NamedBytes = std::vector<std::pair<std::string, std::string>>;
+// An ELF file with these sections.
+inline Rom sample_elf(const NamedBytes& sections) {
+  Rom file(64);
+  put32(file, 0, 0x464c457f);
+  put(file, 4, 0x010102, 3);
+  std::string names(1, '\0');
+  struct Row {
+    uint32_t name, type;
+    uint64_t offset, size;
+  };
+  std::vector<Row> rows = {{0, 0, 0, 0}};
+  const auto add = [&](uint32_t name, uint32_t type, const std::string& bytes) {
+    rows.push_back({name, type, file.size(), bytes.size()});
+    file.insert(file.end(), bytes.begin(), bytes.end());
+  };
+  for (const auto& [name, bytes] : sections) {
+    add(uint32_t(names.size()), 1, bytes);
+    names += name + '\0';
+  }
+  const auto own = uint32_t(names.size());
+  names += std::string(".shstrtab") + '\0';
+  add(own, 3, names);
+  put(file, 0x28, file.size(), 8);
+  put16(file, 0x3a, 64);
+  put16(file, 0x3c, rows.size());
+  put16(file, 0x3e, rows.size() - 1);
+  for (const Row& r : rows) {
+    const size_t at = file.size();
+    put32(file, at, r.name);
+    put32(file, at + 4, r.type);
+    put(file, at + 0x18, r.offset, 8);
+    put(file, at + 0x20, r.size, 8);
+    file.resize(at + 64);
+  }
+  return file;
+}
+
+inline Rom sample_gsp(const std::string& version = "570.144") {
+  return sample_elf({{".fwimage", std::string(600, 'g')},
+                     {".fwversion", version + std::string(1, '\0')},
+                     {".fwsignature_ga10x", std::string(64, 's')},
+                     {".fwsignature_ad10x", std::string(64, 't')}});
+}
+
+}  // namespace tuff::devices::nv::test
