@@ -273,6 +273,7 @@ CValue CKernel::affine_sum(DType t, const CValue& a, const CValue& b, bool subtr
   const int sign = subtract ? -1 : 1;
   CValue out{a.base, wrapping_add(a.constant, wrapping_mul(sign, b.constant)),
              a.step + sign * b.step, a.step ? a.every : b.every};
+  out.divisor = divisor_of_sum(!a.base.empty(), a.divisor, !b.base.empty(), b.divisor);
   if (b.base.empty()) return out;
   if (a.base.empty() && !subtract)
     out.base = b.base;
@@ -281,6 +282,7 @@ CValue CKernel::affine_sum(DType t, const CValue& a, const CValue& b, bool subtr
         define(type_of(t), fmt::format("{} {} {}", scalar({a.base, a.constant}, t),
                                        subtract ? "-" : "+", scalar({b.base, b.constant}, t)));
     out.constant = 0;
+    out.divisor = 1;
   } else if (a.base.empty())
     out.base = define(type_of(t), fmt::format("-{}", b.base));
   else
@@ -291,11 +293,13 @@ CValue CKernel::affine_sum(DType t, const CValue& a, const CValue& b, bool subtr
 CValue CKernel::affine_product(DType t, const CValue& a, int64_t factor) {
   if (factor == 0) return {};
   CValue out{a.base, wrapping_mul(a.constant, factor), wrapping_mul(a.step, factor), a.every};
+  out.divisor = divisor_of_product(a.divisor, factor);
   if (a.base.empty() || factor == 1) return out;
   std::string base = a.base;
   if (is_far(out.constant)) {
     base = scalar({a.base, a.constant}, t);
     out.constant = 0;
+    out.divisor = divisor_of_product(1, factor);
   }
   out.base = define(type_of(t), fmt::format("{} * {}", base, c_int(dialect_, t, factor)));
   return out;

@@ -10,6 +10,7 @@
 
 #include "render/c_ops.h"
 #include "render/c_types.h"
+#include "render/divisors.h"
 #include "render/lane_space.h"
 
 namespace tuff::render {
@@ -22,6 +23,7 @@ struct CValue {
   int64_t constant = 0, step = 0, every = 1;
   bool vector = false;  // base is a vector (then constant and step are 0)
   std::string table;    // a vector's lanes are those of this one that the low 4 bits of base name
+  int64_t divisor = 1;  // known to divide the base
   bool varies() const { return vector || step != 0; }
   bool is_number() const { return base.empty() && step == 0; }
   bool operator==(const CValue&) const = default;
@@ -80,6 +82,7 @@ class CKernel {
   CValue affine_sum(DType t, const CValue& a, const CValue& b, bool subtract);
   CValue affine_product(DType t, const CValue& a, int64_t factor);
   CAccess access(const ir::Node& index, kernel::LaneMask mask, int instance) const;
+  void claim_alignment(size_t i, const ir::Node& index);
   CValue load(const CAccess& a);
   CValue load_contiguous(const CAccess& a);
   CValue load_repeated(const CAccess& a);

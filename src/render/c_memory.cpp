@@ -1,6 +1,7 @@
 // Loads and stores of the C renderer: registers, contiguous vectors, single lanes, gates.
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <numeric>
 
 #include "base/check.h"
@@ -17,6 +18,7 @@ using kernel::LaneMask;
 namespace {
 
 constexpr int64_t kMostInterleaved = 4;  // vectors that are shuffled into one
+constexpr int64_t kWidestLoadBytes = 16;
 
 }  // namespace
 
@@ -80,6 +82,7 @@ void CKernel::emit_load(size_t i) {
   std::vector<CValue>& out = values_[i];
   out.resize(static_cast<size_t>(space_.count(scalar_mask(mask))));
   const bool gated = from->op == Op::Index && from->src_count > 2;
+  if (dialect_.claims_alignment && from->op == Op::Index) claim_alignment(i, *from);
   const bool scalars = !dialect_.simd || !(mask & vector_mask_);
   if (gated && scalars && out.size() > 1) return load_behind_gates(i, *from);
   if (load_packed(i, *from)) return;
@@ -95,6 +98,22 @@ void CKernel::emit_load(size_t i) {
       out[n] = load(access(*from, mask, n));
     }
   }
+}
+
+// What the compiler cannot see where many operations lie between an index and its factors: how
+// neighbours are aligned, as far as divisors prove it and loads are wide.
+void CKernel::claim_alignment(size_t i, const Node& index) {
+  const auto bytes = static_cast<int64_t>(size_bytes(index.dtype));
+  std::map<std::string, std::pair<int, int64_t>> bases;  // how many loads, aligned to what
+  for (int n = 0; n < static_cast<int>(values_[i].size()); ++n) {
+    const CValue& offset = value(index.src(1).get(), k_.lanes[i], n);
+    if (offset.base.empty()) continue;
+    const int64_t aligned = std::min(offset.divisor * bytes, kWidestLoadBytes);
+    ++bases.try_emplace(offset.base, 0, aligned).first->second.first;
+  }
+  for (const auto& [base, known] : bases)
+    if (known.first > 1 && known.second > bytes)
+      line(fmt::format("TUFF_ALIGNED({} + {}, {});", pointer_name(index), base, known.second));
 }
 
 // How far apart in memory the lanes of a bit are from this instance on; 0: not the same distance.

@@ -361,10 +361,6 @@ SpirvValue SpirvKernel::computed(size_t i, int n) {
   return {ops_.emit(u, ids)};
 }
 
-namespace {
-constexpr int64_t kMostDivisor = 1024;  // more alignment than any access asks for
-}
-
 // Sums keep constants apart; products by a number too; numbers alone are folded.
 bool SpirvKernel::affine(const Node& u, const std::vector<SpirvValue>& x, SpirvValue& out) {
   const DType t = u.src(0)->dtype;
@@ -384,16 +380,12 @@ bool SpirvKernel::affine(const Node& u, const std::vector<SpirvValue>& x, SpirvV
     if (factor == 0) return SpirvValue{};
     const Id base =
         factor == 1 ? v.base : m_.pure(spv::OpIMul, t_.reg(t), {v.base, t_.integer(t, factor)});
-    // A power of two stays a divisor of what wrapped, and no other is asked for.
-    const int64_t divisor = std::min(v.divisor * (factor & -factor), kMostDivisor);
-    return SpirvValue{base, v.constant * factor, divisor};
+    return SpirvValue{base, v.constant * factor, divisor_of_product(v.divisor, factor)};
   };
   switch (u.op) {
     case Op::Add:
       out.constant = x[0].constant + x[1].constant;
-      out.divisor = !x[0].base   ? x[1].divisor
-                    : !x[1].base ? x[0].divisor
-                                 : std::min(x[0].divisor, x[1].divisor);
+      out.divisor = divisor_of_sum(x[0].base, x[0].divisor, x[1].base, x[1].divisor);
       out.base = !x[0].base   ? x[1].base
                  : !x[1].base ? x[0].base
                               : m_.pure(spv::OpIAdd, t_.reg(t), {x[0].base, x[1].base});

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "render/binary.h"
+#include "render/divisors.h"
 #include "render/lane_space.h"
 #include "render/spirv_ops.h"
 

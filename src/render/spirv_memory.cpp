@@ -112,12 +112,10 @@ SpirvKernel::Run SpirvKernel::run_at(std::span<const Access> all, const Node& in
 // nobody knows whether an offset without proof is within one.
 uint32_t SpirvKernel::elements_of_word(const SpirvValue& offset, DType t, size_t most) const {
   const uint32_t bytes = static_cast<uint32_t>(size_bytes(t));
-  const auto begins_at = [&](uint32_t n) { return offset.constant % n == 0; };
   if (bytes >= 4) return 1;
   const uint32_t least = target_.features.storage16 && target_.features.i16 ? 2 : 4;
   for (uint32_t n = 4 / bytes; n > 1 && n * bytes >= least; n /= 2) {
-    const bool known = !offset.base || offset.divisor % n == 0;
-    if (known && begins_at(n) && n <= most) return n;
+    if (n <= most && divides(n, offset.base, offset.divisor, offset.constant)) return n;
   }
   return 0;
 }
@@ -127,7 +125,7 @@ uint32_t SpirvKernel::alignment(const Run& run, DType t) const {
   const SpirvValue& offset = run.items[0].offset;
   int64_t elements = run.per_word;
   const auto proven = [&](int64_t n) {
-    return (!offset.base || offset.divisor % n == 0) && offset.constant % n == 0;
+    return divides(n, offset.base, offset.divisor, offset.constant);
   };
   while (2 * elements <= static_cast<int64_t>(run.items.size()) && proven(2 * elements))
     elements *= 2;
