@@ -24,7 +24,8 @@ if(TUFF_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 find_program(TUFF_MOLD mold)
 if(TUFF_MOLD)
-  add_link_options(-fuse-ld=mold)
+  # What replays run (gnu::hot) side by side, as GNU ld puts it unasked: few pages, which are cold by then.
+  add_link_options(-fuse-ld=mold -Wl,-z,keep-text-section-prefix)
 endif()
 
 include(GNUInstallDirs)

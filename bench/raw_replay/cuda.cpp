@@ -14,8 +14,8 @@ namespace tuff::devices {
 namespace cuda {
 namespace {
 
-// The driver's calls that submit, timed. They stand in the table of functions, whose entries take no
-// context: hence one per process.
+// The driver's calls that a submission makes, timed. They stand in the table of functions, whose
+// entries take no context: hence one per process.
 struct TimedCalls {
   CudaApi before;
   std::atomic<uint64_t> total_ns{0};
@@ -42,6 +42,8 @@ class SubmitTimer {
     time_call<&CudaApi::GraphLaunch>(api, &CudaApi::GraphLaunch);
     time_call<&CudaApi::MemcpyAsync>(api, &CudaApi::MemcpyAsync);
     time_call<&CudaApi::StreamWriteValue64>(api, &CudaApi::StreamWriteValue64);
+    time_call<&CudaApi::CtxGetCurrent>(api, &CudaApi::CtxGetCurrent);
+    time_call<&CudaApi::CtxSetCurrent>(api, &CudaApi::CtxSetCurrent);
     timed.total_ns = 0;
   }
   ~SubmitTimer() { api_ = std::exchange(timed.before, {}); }

@@ -68,6 +68,7 @@ void print_replay_json(const ReplayOptions& o, const ReplayWorkload& w, const Re
               {"replays", w.replays},
               {"wall_us_median", f.wall_us},
               {"host_us_median", f.host_us},
+              {"host_behind_us_median", f.host_behind_us},
               {"driver_submit_us_median", f.driver_submit_us},
               {"raw_wall_us_median", f.raw_wall_us},
               {"ratio_to_raw", f.ratio_to_raw()},
@@ -83,6 +84,7 @@ void print_replay(const ReplayOptions& o, const ReplayWorkload& w, const ReplayF
   fmt::print(
       "    replay  {:10.2f} us, {:.1f} ns per kernel; host {:.2f} us, driver's submit {:.2f} us\n",
       f.wall_us, 1e3 * f.wall_us / w.kernels, f.host_us, f.driver_submit_us);
+  fmt::print("    right behind another: host {:.2f} us\n", f.host_behind_us);
   fmt::print("    {} words patched; a plain copy of as many {:.2f} us\n", f.patched_words,
              f.copy_us);
   fmt::print("    raw     {:10.2f} us, {:.1f} ns per kernel; ratio {:.3f}\n", f.raw_wall_us,

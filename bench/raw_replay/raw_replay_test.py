@@ -13,6 +13,7 @@ import unittest
 PROGRAM = None
 FIELDS = {"event": str, "bench": str, "device": str, "driver": str, "work": str, "kernels": int, "inputs": int,
           "barriers": int, "replays": int, "wall_us_median": float, "host_us_median": float,
+          "host_behind_us_median": float,
           "driver_submit_us_median": float, "raw_wall_us_median": float, "ratio_to_raw": float,
           "in_flight_us_median": float, "patched_words": int, "copy_us_median": float, "checked": bool}
 
@@ -33,7 +34,8 @@ class RawReplay(unittest.TestCase):
         row = json.loads(self.expect(0, "--replays", 5, "--json", *arguments, **env).stdout)
         self.assertEqual({k: type(v) for k, v in row.items()}, FIELDS)
         self.assertEqual((row["event"], row["bench"], row["replays"], row["checked"]), ("done", "replay", 5, True))
-        for field in ("wall_us_median", "host_us_median", "raw_wall_us_median", "ratio_to_raw"):
+        for field in ("wall_us_median", "host_us_median", "host_behind_us_median", "raw_wall_us_median",
+                      "ratio_to_raw"):
             self.assertGreater(row[field], 0)
         return row
 

@@ -24,6 +24,7 @@ struct ReplayFigures {
   double wall_us = 0;           // of a replay
   double host_us = 0;           // the calling thread's in replay(), without the driver's submit
   double driver_submit_us = 0;  // the driver's part of that call
+  double host_behind_us = 0;    // as host_us, of a replay launched right behind another
   double raw_wall_us = 0;       // of the same dispatches without tuff
   double in_flight_us = 0;      // per replay where two are in flight
   double copy_us = 0;           // a plain memcpy of as many words

@@ -23,6 +23,7 @@ KernelNames kernel_names(const hcq::CommandList& list) {
   return names;
 }
 
+[[gnu::hot]]
 void Flights::add(uint64_t value, const KernelNames& kernels) {
   std::lock_guard lock(mutex_);
   flights_[value % flights_.size()] = {value, &kernels};

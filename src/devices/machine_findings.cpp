@@ -5,6 +5,7 @@
 
 namespace tuff::devices {
 
+[[gnu::hot]]
 std::vector<hcq::MachineFinding> report_findings(const TakeFindings& take,
                                                  const std::string& device) {
   if (!take) return {};
@@ -21,6 +22,7 @@ std::string joined(const std::vector<hcq::MachineFinding>& findings) {
   return text;
 }
 
+[[gnu::hot]]
 void throw_found(const std::vector<hcq::MachineFinding>& findings, const std::string& device) {
   if (findings.empty()) return;
   fail<hcq::HazardFound>("{}: the emulated machine found {} problems:{}", device, findings.size(),

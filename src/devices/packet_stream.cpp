@@ -11,6 +11,7 @@ void PacketStream::write(std::span<const uint64_t> values, uint32_t* out) const 
 }
 
 // Reads the template and not `out`, which may be memory that is slow to read.
+[[gnu::hot]]
 void PacketStream::patch(std::span<const uint64_t> values, uint32_t* out) const {
   for (const Patch& p : patches) {
     const uint64_t value = (values[p.slot] * p.scale + p.base) >> p.shift;

@@ -91,6 +91,7 @@ uint64_t Queue::submit_once(std::unique_ptr<EncodedList> list, std::span<const u
   return value;
 }
 
+[[gnu::hot]]
 void Queue::collect(bool all) {
   std::lock_guard lock(pending_mutex_);
   if (!pending_.empty()) free_passed(all);
@@ -101,6 +102,7 @@ void Queue::free_passed(bool all) {
   std::erase_if(pending_, [&](const Pending& p) { return p.value <= reached; });
 }
 
+[[gnu::hot]]
 bool Queue::passed(uint64_t value) {
   if (seen_.load(std::memory_order_acquire) >= value) return true;
   const uint64_t now = timeline().value();
@@ -166,6 +168,7 @@ int64_t Liveness::timeout_ms() const {
          (held() ? kHeldPatience : 1);
 }
 
+[[gnu::hot]]
 void Liveness::require_working() {
   if (!lost()) return;
   std::lock_guard lock(mutex_);
@@ -202,6 +205,7 @@ Allocator& Device::allocator() {
   return *allocator_;
 }
 
+[[gnu::hot]]
 void Device::fail_if_lost() {
   liveness_.require_working();
   check_status();

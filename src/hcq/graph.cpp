@@ -9,6 +9,7 @@
 #include "base/arith.h"
 #include "base/check.h"
 #include "base/mutex.h"
+#include "base/prefetch.h"
 #include "hcq/args.h"
 #include "hcq/hazard_guard.h"
 
@@ -19,6 +20,7 @@ constexpr size_t kBlockAlignment = 64;  // of an argument block: one cache line
 constexpr size_t kIndirectAlignment = 16;
 constexpr uint64_t kCopyBytesPerNs = 4;
 constexpr size_t kRemembered = 4;  // sets of inputs found free of conflicts
+constexpr size_t kPrefetchedPatches = 16;
 
 // Where one kernel's block and launch size lie in an instance's argument memory.
 struct Placement {
@@ -158,6 +160,7 @@ struct CommandGraph::State {
   void load_slots(std::span<const uint64_t> inputs, std::span<const int64_t> scalars,
                   std::span<const uint64_t> sizes);
   Instance& free_instance();
+  void prefetch_all() const;
   void patch(std::byte* host) const;
   void report_times();
   std::vector<Instance*> by_age();  // of their last submissions, the oldest first
@@ -432,14 +435,17 @@ int32_t CommandGraph::State::conflict(std::span<const uint64_t> inputs,
 
 // Callers go round between a few sets of inputs; looking through the ranges takes more than all the
 // rest of a replay once they are out of the caches.
+[[gnu::hot]]
 void CommandGraph::State::require_no_conflict(std::span<const uint64_t> inputs,
                                               std::span<const uint64_t> sizes) {
   if (inputs.empty()) return;
+  // No memcmp: the C library has left the caches too.
+  const auto same = [](uint64_t a, uint64_t b) { return a == b; };
   for (size_t n = 0; n < std::min(accepted_count, kRemembered); ++n) {
     const auto at = static_cast<ptrdiff_t>(n * input_count);
     if (has_sizes[n] != sizes.empty() &&
-        std::equal(inputs.begin(), inputs.end(), accepted.begin() + at) &&
-        std::equal(sizes.begin(), sizes.end(), accepted_sizes.begin() + at))
+        std::equal(inputs.begin(), inputs.end(), accepted.begin() + at, same) &&
+        std::equal(sizes.begin(), sizes.end(), accepted_sizes.begin() + at, same))
       return;
   }
   if (int32_t i = conflict(inputs, sizes); i >= 0)
@@ -466,6 +472,7 @@ void CommandGraph::State::check_limits() const {
   }
 }
 
+[[gnu::hot]]
 bool CommandGraph::State::is_loaded(std::span<const uint64_t> inputs,
                                     std::span<const int64_t> scalars,
                                     std::span<const uint64_t> sizes) const {
@@ -479,6 +486,7 @@ bool CommandGraph::State::is_loaded(std::span<const uint64_t> inputs,
 }
 
 // Sizes often stay the same where the memory does not.
+[[gnu::hot]]
 void CommandGraph::State::load_values(std::span<const int64_t> scalars) {
   const auto to = std::span(slots).subspan(input_count, values.slot_count());
   const auto same = [](int64_t a, uint64_t b) { return static_cast<uint64_t>(a) == b; };
@@ -491,6 +499,7 @@ void CommandGraph::State::load_values(std::span<const int64_t> scalars) {
 }
 
 // Steps that are given the same memory again leave slots and argument memory as they are.
+[[gnu::hot]]
 void CommandGraph::State::load_slots(std::span<const uint64_t> inputs,
                                      std::span<const int64_t> scalars,
                                      std::span<const uint64_t> sizes) {
@@ -501,17 +510,18 @@ void CommandGraph::State::load_slots(std::span<const uint64_t> inputs,
   if (is_loaded(inputs, scalars, sizes)) return;
   require_no_conflict(inputs, sizes);
   loaded_sizes = SIZE_MAX;  // until all of it has passed
-  std::copy(inputs.begin(), inputs.end(), slots.begin());
+  for (size_t i = 0; i < inputs.size(); ++i) slots[i] = given[i] = inputs[i];
   load_values(scalars);
   for (const DerivedSlot& d : derived) slots[d.slot] = slots[d.from] + d.addend;
-  auto to = std::copy(inputs.begin(), inputs.end(), given.begin());
-  to = std::transform(scalars.begin(), scalars.end(), to,
-                      [](int64_t v) { return static_cast<uint64_t>(v); });
+  const auto to = std::transform(scalars.begin(), scalars.end(),
+                                 given.begin() + static_cast<ptrdiff_t>(inputs.size()),
+                                 [](int64_t v) { return static_cast<uint64_t>(v); });
   std::copy(sizes.begin(), sizes.end(), to);
   loaded_sizes = sizes.size();
   ++loads;
 }
 
+[[gnu::hot]]
 void CommandGraph::State::patch(std::byte* host) const {
   for (const Patch& p : wide_patches) std::memcpy(host + p.offset, &slots[p.slot], 8);
   for (const Patch& p : narrow_patches) {
@@ -520,9 +530,27 @@ void CommandGraph::State::patch(std::byte* host) const {
   }
 }
 
+// What a replay comes to one by one; the instance is most likely the newest.
+[[gnu::hot]]
+void CommandGraph::State::prefetch_all() const {
+  const auto* begin = reinterpret_cast<const std::byte*>(this);
+  prefetch(begin, size_t(reinterpret_cast<const std::byte*>(&extents) - begin));
+  prefetch(&device, 64);
+  prefetch(&queue, 128);
+  const Instance& in = instances[newest];
+  prefetch(&in, sizeof in);
+  for (const std::vector<uint64_t>* values : {&given, &slots, &accepted})
+    prefetch(values->data(), std::min<size_t>(values->size() * 8, 512));
+  prefetch(wide_patches.data(), std::min(wide_patches.size(), kPrefetchedPatches) * sizeof(Patch));
+  prefetch(in.list.get(), sizeof(PacedList));
+  for (size_t i = 0; i < std::min(wide_patches.size(), kPrefetchedPatches); ++i)
+    __builtin_prefetch(in.host + wide_patches[i].offset, 1);
+}
+
 // The ring is used in order, so the instance after the newest is the oldest: waiting for it means
 // that all of them are in flight. Where replays are waited for one by one the newest serves again:
 // one instance stays in the caches that two would throw out in turns.
+[[gnu::hot]]
 Instance& CommandGraph::State::free_instance() {
   if (queue.passed(instances[newest].value)) return instances[newest];
   newest = (newest + 1) % instances.size();
@@ -539,6 +567,7 @@ std::span<const uint64_t> CommandGraph::State::wait_here(std::span<const uint64_
   return points.subspan(place_of.waits.size());
 }
 
+[[gnu::hot]]
 std::span<const uint64_t> CommandGraph::State::submitted_slots(std::span<const uint64_t> points) {
   if (launch_slots.empty()) return points;
   auto to = std::copy(points.begin(), points.end(), list_slots.begin());
@@ -546,12 +575,14 @@ std::span<const uint64_t> CommandGraph::State::submitted_slots(std::span<const u
   return list_slots;
 }
 
+[[gnu::hot]]
 uint64_t CommandGraph::replay(std::span<const uint64_t> input_addresses,
                               std::span<const int64_t> scalars,
                               std::span<const uint64_t> input_sizes,
                               std::span<const uint64_t> points) {
   State& s = *state_;
   std::lock_guard lock(s.mutex);
+  s.prefetch_all();
   s.device.liveness().require_open();  // before its argument memory is written
   TUFF_CHECK(points.size() == s.place_of.waits.size() + s.place_of.signals.size(),
              "{} values for {} waits and {} signals", points.size(), s.place_of.waits.size(),

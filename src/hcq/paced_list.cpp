@@ -99,6 +99,7 @@ void PacedList::measure() {
   parts_ = std::move(parts);
 }
 
+[[gnu::hot]]
 void PacedList::submit(std::span<const uint64_t> slots, uint64_t& value) {
   if (measurements_left_ && last_value_ && queue_.passed(last_value_)) measure();
   for (Part& p : parts_) last_value_ = value = queue_.submit(*p.encoded, slots);

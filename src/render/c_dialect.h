@@ -35,6 +35,9 @@ struct CDialect {
   bool block_by_address = false;
   // The suffix of 64-bit literals. OpenCL's "ll" are 128 bits wide: arithmetic on them does not wrap at 64.
   const char* wide_suffix;
+  // Loads of several elements at once have to be aligned, so the compiler is told which are: by
+  // TUFF_ALIGNED(pointer, bytes) of the prelude. Memory begins at multiples of 16 bytes.
+  bool claims_alignment = false;
   bool f16 = false;  // is a type with arithmetic; else its bits are u16
   Prelude prelude;
   // What stands before "void": ends with a space, or is empty.

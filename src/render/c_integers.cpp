@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ir/scalar_eval.h"
+#include "render/divisors.h"
 
 namespace tuff::render {
 
@@ -22,6 +23,7 @@ CValue affine_sum(CBody& b, DType t, const CValue& x, const CValue& y, bool subt
   const int sign = subtract ? -1 : 1;
   CValue out{x.base, wrapping_add(x.constant, wrapping_mul(sign, y.constant)),
              x.step + sign * y.step, x.step ? x.every : y.every};
+  out.divisor = divisor_of_sum(!x.base.empty(), x.divisor, !y.base.empty(), y.divisor);
   if (y.base.empty()) return out;
   if (x.base.empty() && !subtract)
     out.base = y.base;
@@ -30,6 +32,7 @@ CValue affine_sum(CBody& b, DType t, const CValue& x, const CValue& y, bool subt
                         fmt::format("{} {} {}", b.scalar({x.base, x.constant}, t),
                                     subtract ? "-" : "+", b.scalar({y.base, y.constant}, t)));
     out.constant = 0;
+    out.divisor = 1;
   } else if (x.base.empty())
     out.base = b.define(b.type_of(t), fmt::format("-{}", y.base));
   else
@@ -41,11 +44,13 @@ CValue affine_sum(CBody& b, DType t, const CValue& x, const CValue& y, bool subt
 CValue affine_product(CBody& b, DType t, const CValue& a, int64_t factor) {
   if (factor == 0) return {};
   CValue out{a.base, wrapping_mul(a.constant, factor), wrapping_mul(a.step, factor), a.every};
+  out.divisor = divisor_of_product(a.divisor, factor);
   if (a.base.empty() || factor == 1) return out;
   std::string base = a.base;
   if (is_far(out.constant)) {
     base = b.scalar({a.base, a.constant}, t);
     out.constant = 0;
+    out.divisor = divisor_of_product(1, factor);
   }
   out.base = b.define(b.type_of(t), fmt::format("{} * {}", base, c_int(b.dialect, t, factor)));
   return out;

@@ -181,6 +181,7 @@ void CKernel::emit_load(size_t i) {
   std::vector<CValue>& out = b_.values[i];
   out.resize(static_cast<size_t>(b_.instances(mask)));
   const bool gated = from->op == Op::Index && from->src_count > 2;
+  if (b_.dialect.claims_alignment && from->op == Op::Index) memory_.claim_alignment(i, *from);
   const bool scalars = !b_.dialect.simd || !(mask & b_.vector_mask);
   if (gated && scalars && out.size() > 1) return groups_.load_behind_gates(i, *from);
   if (packs_.load(i, *from)) return;

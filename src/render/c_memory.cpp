@@ -1,5 +1,8 @@
 #include "render/c_memory.h"
 
+#include <algorithm>
+#include <map>
+
 #include "base/check.h"
 #include "ir/walk.h"
 #include "render/c_ops.h"
@@ -10,6 +13,12 @@ namespace tuff::render {
 using ir::Node;
 using ir::Op;
 using kernel::LaneMask;
+
+namespace {
+
+constexpr int64_t kWidestLoadBytes = 16;
+
+}  // namespace
 
 std::string CMemory::pointer_name(const Node& index) const {
   const Node* buffer = without_after(index.src(0).get());
@@ -61,6 +70,20 @@ CAccess CMemory::access(const Node& index, LaneMask mask, int instance) const {
   if (index.src_count > 2) a.gate = &b_.value(index.src(2).get(), mask, instance);
   if (a.gate && a.gate->base == "1") a.gate = nullptr;
   return a;
+}
+
+void CMemory::claim_alignment(size_t i, const Node& index) {
+  const auto bytes = static_cast<int64_t>(size_bytes(index.dtype));
+  std::map<std::string, std::pair<int, int64_t>> bases;  // how many loads, aligned to what
+  for (int n = 0; n < static_cast<int>(b_.values[i].size()); ++n) {
+    const CValue& offset = b_.value(index.src(1).get(), b_.kernel.lanes[i], n);
+    if (offset.base.empty()) continue;
+    const int64_t aligned = std::min(offset.divisor * bytes, kWidestLoadBytes);
+    ++bases.try_emplace(offset.base, 0, aligned).first->second.first;
+  }
+  for (const auto& [base, known] : bases)
+    if (known.first > 1 && known.second > bytes)
+      b_.line(fmt::format("TUFF_ALIGNED({} + {}, {});", pointer_name(index), base, known.second));
 }
 
 // ---- loads ----------------------------------------------------------------------------------

@@ -20,6 +20,9 @@ class CMemory {
   std::string pointer(const CAccess& a) const;
   std::string element(const CAccess& a, int lane) const;
   std::string vector_at(const CAccess& a, int width) const;  // as it lies there
+  // What the compiler cannot see where many operations lie between an index and its factors: how
+  // neighbours that the op loads are aligned, as far as divisors prove it and loads are wide.
+  void claim_alignment(size_t i, const ir::Node& index);
 
   CValue load(const CAccess& a);
   CValue load_contiguous(const CAccess& a);

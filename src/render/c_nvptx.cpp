@@ -30,6 +30,7 @@ static inline u64 tuff_address(TUFF_GLOBAL const u64* place) {
   const u64 address = *place;
   __builtin_assume((address & 15) == 0);
   return address; }
+#define TUFF_ALIGNED(pointer, bytes) __builtin_assume(((u64)(pointer) & ((bytes) - 1)) == 0)
 #define TUFF_SCALAR(block, i) ((TUFF_GLOBAL const i32*)(block))[i]
 #define TUFF_SHARED(T, name, count) __local T name[count] __attribute__((aligned(16)))
 #define TUFF_GROUP(axis) (i32)__nvvm_read_ptx_sreg_ctaid_##axis()
@@ -124,6 +125,7 @@ const CDialect& c_nvptx() {
       .workgroups = true,
       .block_by_address = true,
       .wide_suffix = "l",
+      .claims_alignment = true,
       .f16 = true,
       .prelude = nvptx_prelude(),
       .attributes = workgroup_attributes,

@@ -16,6 +16,7 @@ struct CValue {
   int64_t constant = 0, step = 0, every = 1;
   bool vector = false;  // base is a vector (then constant and step are 0)
   std::string table;    // a vector's lanes are those of this one that the low 4 bits of base name
+  int64_t divisor = 1;  // known to divide the base
   bool varies() const { return vector || step != 0; }
   bool is_number() const { return base.empty() && step == 0; }
   bool operator==(const CValue&) const = default;

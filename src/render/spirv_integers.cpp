@@ -1,19 +1,14 @@
 #include "render/spirv_integers.h"
 
-#include <algorithm>
-
 #include <spirv/unified1/spirv.hpp>
 
 #include "ir/scalar_eval.h"
+#include "render/divisors.h"
 
 namespace tuff::render {
 
 using ir::Node;
 using ir::Op;
-
-namespace {
-constexpr int64_t kMostDivisor = 1024;  // more alignment than any access asks for
-}
 
 std::optional<SpirvValue> affine(SpirvBody& b, const Node& u, const std::vector<SpirvValue>& x) {
   const DType t = u.src(0)->dtype;
@@ -33,17 +28,13 @@ std::optional<SpirvValue> affine(SpirvBody& b, const Node& u, const std::vector<
     if (factor == 0) return SpirvValue{};
     const Id base =
         factor == 1 ? v.base : b.m.pure(spv::OpIMul, b.t.reg(t), {v.base, b.t.integer(t, factor)});
-    // A power of two stays a divisor of what wrapped, and no other is asked for.
-    const int64_t divisor = std::min(v.divisor * (factor & -factor), kMostDivisor);
-    return SpirvValue{base, v.constant * factor, divisor};
+    return SpirvValue{base, v.constant * factor, divisor_of_product(v.divisor, factor)};
   };
   switch (u.op) {
     case Op::Add: {
       SpirvValue out;
       out.constant = x[0].constant + x[1].constant;
-      out.divisor = !x[0].base   ? x[1].divisor
-                    : !x[1].base ? x[0].divisor
-                                 : std::min(x[0].divisor, x[1].divisor);
+      out.divisor = divisor_of_sum(x[0].base, x[0].divisor, x[1].base, x[1].divisor);
       out.base = !x[0].base   ? x[1].base
                  : !x[1].base ? x[0].base
                               : b.m.pure(spv::OpIAdd, b.t.reg(t), {x[0].base, x[1].base});

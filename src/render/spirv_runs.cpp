@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "ir/walk.h"
+#include "render/divisors.h"
 
 namespace tuff::render {
 
@@ -36,12 +37,10 @@ std::vector<SpirvAccess> each_once(const std::vector<SpirvAccess>& sorted) {
 // nobody knows whether an offset without proof is within one.
 uint32_t elements_of_word(const Target& target, const SpirvValue& offset, DType t, size_t most) {
   const uint32_t bytes = static_cast<uint32_t>(size_bytes(t));
-  const auto begins_at = [&](uint32_t n) { return offset.constant % n == 0; };
   if (bytes >= 4) return 1;
   const uint32_t least = target.features.storage16 && target.features.i16 ? 2 : 4;
   for (uint32_t n = 4 / bytes; n > 1 && n * bytes >= least; n /= 2) {
-    const bool known = !offset.base || offset.divisor % n == 0;
-    if (known && begins_at(n) && n <= most) return n;
+    if (n <= most && divides(n, offset.base, offset.divisor, offset.constant)) return n;
   }
   return 0;
 }
@@ -73,7 +72,7 @@ uint32_t SpirvRun::alignment(DType t) const {
   const SpirvValue& offset = items[0].offset;
   int64_t elements = per_word;
   const auto proven = [&](int64_t n) {
-    return (!offset.base || offset.divisor % n == 0) && offset.constant % n == 0;
+    return divides(n, offset.base, offset.divisor, offset.constant);
   };
   while (2 * elements <= static_cast<int64_t>(items.size()) && proven(2 * elements)) elements *= 2;
   return static_cast<uint32_t>(elements * static_cast<int64_t>(size_bytes(t)));

@@ -106,10 +106,9 @@ void delete_each(const OwnTrace& own, const OwnTrace& other, const char* what, s
 }
 
 // A training step captured through the public API, inputs re-bound at every replay.
-void mutate_split(const std::string& first, const std::string& second, size_t kinds = 3) {
-  EnvOverride on(Env::TUFF_CHECK_HAZARDS, "1");
+template <class Step>
+void mutate_step(Step step, const std::string& what, size_t kinds) {
   const uint64_t checked = hcq::guarded_traces();
-  SplitStep step(first, second, 4);
   Jit jit([&](const std::vector<Tensor>& in) { return step(in); });
   const std::vector<Tensor> in = step.inputs();
   jit(in);
@@ -118,8 +117,40 @@ void mutate_split(const std::string& first, const std::string& second, size_t ki
   EXPECT_GT(hcq::guarded_traces(), checked);
   const SegmentedGraph& graph = *jit.graph()->segmented();
   delete_each(OwnTrace(graph.trace(3)), OwnTrace(graph.trace(2)),
-              (first + " and " + second).c_str(), kinds);
+              what.c_str(), kinds);
 }
+
+void mutate_split(const std::string& first, const std::string& second, size_t kinds = 3) {
+  EnvOverride on(Env::TUFF_CHECK_HAZARDS, "1");
+  mutate_step(SplitStep(first, second, 4), first + " and " + second, kinds);
+}
+
+// The same weights on both devices, half of the rows on each: gradients are summed over both.
+class ShardedStep {
+ public:
+  ShardedStep(const std::string& first, const std::string& second)
+      : names_{first, second},
+        w_(on_both(1).shard(names_).set_requires_grad()),
+        optimizer_({w_}, {.lr = 2e-2}) {}
+  std::vector<Tensor> inputs() const {
+    return {on_both(5).shard(names_, 0).realize(), on_both(6).shard(names_, 0).realize()};
+  }
+  std::vector<Tensor> operator()(const std::vector<Tensor>& in) {
+    const Tensor loss = (in[0].matmul(w_).tanh() - in[1]).square().mean();
+    optimizer_.zero_grad();
+    loss.backward();
+    optimizer_.step({loss});
+    return {loss};
+  }
+
+ private:
+  Tensor on_both(int seed) const {
+    return Tensor::from(tuff::test::numbers(16, seed), {4, 4}, {.device = names_[0]});
+  }
+  std::vector<std::string> names_;
+  Tensor w_;
+  optim::SGD optimizer_;
+};
 
 TEST(SplitMutation, OfCpuAndNull) { mutate_split("CPU", "NULL"); }
 TEST(SplitMutation, OfNullAndCpu) { mutate_split("NULL", "CPU"); }
@@ -130,6 +161,18 @@ TEST(SplitMutation, OfTwoGpusThatReachEachOther) {
   EnvOverride iface(Env::AMD_IFACE, "MOCK"), machine(Env::TUFF_MOCK, "gpus:2,seed:1");
   mutate_split("AMD:0", "AMD:1", 2);
   close_devices();
+}
+
+
+class NvidiaGpus : public testing::Test {
+ protected:
+  ~NvidiaGpus() override { close_devices(); }
+  EnvOverride on_{Env::TUFF_CHECK_HAZARDS, "1"}, iface_{Env::NV_IFACE, "MOCK"},
+      machine_{Env::TUFF_MOCK, "gpus:2,seed:1,sm:120"};
+};
+TEST_F(NvidiaGpus, StepSplitOverThem) { mutate_split("NV:0", "NV:1", 2); }
+TEST_F(NvidiaGpus, StepShardedOverThem) {
+  mutate_step(ShardedStep("NV:0", "NV:1"), "rows over NV:0 and NV:1", 2);
 }
 
 // ---- on the random-order device

@@ -18,6 +18,7 @@
 #include "render/amdgpu_kernels.h"
 #include "render/c_nvptx.h"
 #include "render/kernel_cases.h"
+#include "render/linear_builder.h"
 #include "render/renderer.h"
 
 namespace tuff::render {
@@ -54,6 +55,32 @@ TEST(RenderNvptx, Goldens) {
       {"matmul.nvptx.cl", kernel::lower(kernel::testing::matmul_ast(64, 64, 64), sm_86())},
   };
   for (const auto& k : kernels) compare(k.file, to_text(rendered(k.kernel, sm_86())));
+}
+
+// Of x[local * stride + (local / 72) * blocks + first + lane] in lanes of `t`.
+std::string neighbours(DType t, int64_t stride, int64_t blocks, int64_t first, int lanes) {
+  LinearBuilder b("neighbours");
+  const UOp out = b.buffer(t, 8, false, true), x = b.buffer(t, 1 << 16, true, false);
+  const UOp l = b.local(0, 32), v = b.lane(lanes, AxisKind::Lane);
+  const UOp part = b.times(b.alu(Op::IDiv, {l, b.i32(72)}), blocks);
+  const UOp at = b.plus(b.plus(b.times(l, stride), part), b.plus(v, b.i32(first)));
+  b.store(b.index(out, v), b.load(b.index(x, at)));
+  const std::string text = rendered(b.k, sm_86()).text;
+  const size_t claim = text.find("  TUFF_ALIGNED(");
+  if (claim == std::string::npos) return "none";
+  const size_t comma = text.find(", ", claim);
+  return text.substr(comma + 2, text.find(')', comma) - comma - 2);
+}
+
+TEST(RenderNvptx, ClaimsTheAlignmentThatDivisorsProve) {
+  EXPECT_EQ(neighbours(DType::I32, 4, 288, 0, 4), "16");
+  EXPECT_EQ(neighbours(DType::I32, 64, 288, 5, 4), "16");  // of the part without the constant
+  EXPECT_EQ(neighbours(DType::I32, 4, 6, 0, 4), "8");
+  EXPECT_EQ(neighbours(DType::I32, 4, 9, 0, 4), "none");
+  EXPECT_EQ(neighbours(DType::I32, 3, 288, 0, 4), "none");
+  EXPECT_EQ(neighbours(DType::I32, 4, 288, 0, 1), "none");  // no neighbours
+  EXPECT_EQ(neighbours(DType::U8, 12, 8, 0, 4), "4");
+  EXPECT_EQ(neighbours(DType::F64, 4, 2, 0, 2), "16");
 }
 
 TEST(RenderNvptx, BlockSizeStandsBeforeTheBody) {

@@ -150,6 +150,7 @@ void AmdDevice::share(const hcq::MemoryBlock& block, hcq::Device& to) {
 }
 
 // Exceptions are noticed by threads that wait (GpuState::block), so nothing is asked here.
+[[gnu::hot]]
 void AmdDevice::check_status() {
   throw_found(report_findings(take_findings_, info_.name), info_.name);
 }

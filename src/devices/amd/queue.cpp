@@ -116,6 +116,7 @@ void AmdQueue::place(AmdList& list) {
   }
 }
 
+[[gnu::hot]]
 uint64_t AmdQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> slots) {
   device().fail_if_lost();
   auto& list = own_list<AmdList>(*this, encoded);
@@ -138,6 +139,7 @@ uint64_t AmdQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> s
 }
 
 // The words of this submission, in the indirect buffer and in what the ring will be given.
+[[gnu::hot]]
 void AmdQueue::fill(AmdList& list, std::span<const uint64_t> slots, uint64_t value) {
   const SubmissionValues given{slots, value, list.ib ? list.ib.address() : 0};
   for (;;) {
@@ -167,6 +169,7 @@ void AmdQueue::rebase(AmdList& list, const SubmissionValues& given, const Signal
   if (!signal.named_in_flight()) signal.epoch().rebase(next);  // else: the caller tries again
 }
 
+[[gnu::hot]]
 void AmdQueue::push(const PacketStream& stream, std::span<const uint32_t> dwords) {
   uint64_t since_ns = 0;
   for (size_t unit = 0;;) {

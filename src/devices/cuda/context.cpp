@@ -32,12 +32,14 @@ Context::~Context() {
     release(api.DevicePrimaryCtxRelease(facts.device), "cuDevicePrimaryCtxRelease");
 }
 
+[[gnu::hot]]
 void Context::check(CUresult code, const char* call) const {
   if (code == CUDA_ERROR_OUT_OF_MEMORY)
     fail<OutOfMemory>("{}: {} returned {}", name, call, error_text(api, code));
   require(code, call);
 }
 
+[[gnu::hot]]
 void Context::require(CUresult code, const char* call) const {
   if (code == CUDA_SUCCESS) return;
   if (ends_context(code)) dead_.store(true, std::memory_order_release);
@@ -52,6 +54,7 @@ void Context::release(CUresult code, const char* call) const noexcept {
   log_warn("{}: {} returned {}", name, call, error_text(api, code));
 }
 
+[[gnu::hot]]
 Current::Current(const Context& context) : context_(context) {
   context.check(set(), "cuCtxSetCurrent");
 }
@@ -61,6 +64,7 @@ Current::Current(const Context& context, std::nothrow_t) noexcept : context_(con
   context.release(set(), "cuCtxSetCurrent");
 }
 
+[[gnu::hot]]
 CUresult Current::set() noexcept {
   const CudaApi& api = context_.api;
   CUresult code = api.CtxGetCurrent(&before_);
@@ -70,6 +74,7 @@ CUresult Current::set() noexcept {
   return code;
 }
 
+[[gnu::hot]]
 Current::~Current() {
   if (set_ && before_ && before_ != context_.handle())
     context_.release(context_.api.CtxSetCurrent(before_), "cuCtxSetCurrent");

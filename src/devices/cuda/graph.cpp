@@ -109,6 +109,7 @@ void ExecGraph::update(Symbolic& s, const Groups& groups) {
   s.set = groups;
 }
 
+[[gnu::hot]]
 void ExecGraph::launch(CUstream stream, std::span<const uint64_t> slots) {
   for (Symbolic& s : symbolic_) update(s, s.launch.sizes(slots));
   context_->require(context_->api.GraphLaunch(exec_, stream), "cuGraphLaunch");

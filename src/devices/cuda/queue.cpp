@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/os.h"
+#include "base/prefetch.h"
 
 namespace tuff::devices::cuda {
 namespace {
@@ -158,9 +159,12 @@ std::unique_ptr<hcq::EncodedList> CudaQueue::encode(const hcq::CommandList& list
 
 // ---- submitting
 
+[[gnu::hot]]
 uint64_t CudaQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> slots) {
+  prefetch(&encoded, sizeof(CudaList));
   device().fail_if_lost();
   auto& list = own_list<CudaList>(*this, encoded);
+  prefetch(list.steps.data(), std::min<size_t>(list.steps.size(), 4) * sizeof(Step));
   require_submittable(list, slots);
   collect();
   const Context& c = *context_;
@@ -177,6 +181,7 @@ uint64_t CudaQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> 
   return value;
 }
 
+[[gnu::hot]]
 void CudaQueue::enqueue(CudaList& list, std::span<const uint64_t> slots) {
   const Context& c = *context_;
   for (Step& step : list.steps) {

@@ -50,6 +50,7 @@ CudaSignal::CudaSignal(std::shared_ptr<SignalWords> words, uint64_t value,
   set(value);
 }
 
+[[gnu::hot]]
 uint64_t CudaSignal::value() const {
   return std::atomic_ref(*word_).load(std::memory_order_acquire);
 }

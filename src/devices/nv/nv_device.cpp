@@ -128,6 +128,7 @@ void NvDevice::share(const hcq::MemoryBlock& block, hcq::Device& to) {
 
 // An emulated machine tells what ended a channel after it has left the record: so what was found is
 // taken first.
+[[gnu::hot]]
 void NvDevice::check_status() {
   const std::vector<hcq::MachineFinding> findings = report_findings(take_findings_, info_.name);
   if (compute_ && !lost()) {

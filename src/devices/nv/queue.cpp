@@ -7,6 +7,7 @@
 #include "base/arith.h"
 #include "base/check.h"
 #include "base/os.h"
+#include "base/prefetch.h"
 
 namespace tuff::devices::nv {
 namespace {
@@ -59,6 +60,15 @@ uint64_t HandleBinding::signal_address(const hcq::Signal& signal) const {
     fail<Unsupported>("NV: a queue can wait for and raise signals of its own GPU and of peers");
   own->map_for(space);
   return own->address();
+}
+
+[[gnu::hot]]
+void NvList::prefetch_patched() const {
+  prefetch(values.data(), values.size() * sizeof values[0]);
+  for (const Patch& p : encoded.methods.patches) {
+    __builtin_prefetch(&encoded.methods.dwords[p.dword]);
+    __builtin_prefetch(methods.host() + p.dword * sizeof(uint32_t), 1);
+  }
 }
 
 NvList::~NvList() {
@@ -167,15 +177,20 @@ void NvQueue::place(NvList& list) {
 // ---- submitting
 
 // The value of the next submission; its entry may be written.
+[[gnu::hot]]
 uint64_t NvQueue::reserve_entry() {
   const uint64_t value = last_.load(std::memory_order_relaxed) + 1;
   if (value >= Channel::kEntries) wait(value - (Channel::kEntries - 1));
   return value;
 }
 
+[[gnu::hot]]
 uint64_t NvQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> slots) {
+  prefetch(&encoded, sizeof(NvList));
+  channel_.prefetch_entry(last_.load(std::memory_order_relaxed));
   device().fail_if_lost();
   auto& list = own_list<NvList>(*this, encoded);
+  list.prefetch_patched();
   require_submittable(list, slots);
   collect();
   std::lock_guard lock(mutex_);
@@ -189,6 +204,7 @@ uint64_t NvQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> sl
   return value;
 }
 
+[[gnu::hot]]
 void NvQueue::fill(NvList& list, std::span<const uint64_t> slots, uint64_t value) {
   std::copy(slots.begin(), slots.end(), list.values.begin());
   list.values[list.encoded.timeline_slot] = value;

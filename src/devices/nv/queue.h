@@ -33,6 +33,8 @@ class NvList final : public DriverList {
  public:
   using DriverList::DriverList;
   ~NvList() override;
+  // Asks for what a submission changes.
+  void prefetch_patched() const;
 
   Encoded encoded;
   hcq::Span methods, launches, times;

@@ -42,6 +42,7 @@ NvSignal::NvSignal(SemaphorePages& pages, uint64_t value, std::function<void()> 
   set(value);
 }
 
+[[gnu::hot]]
 uint64_t NvSignal::value() const {
   return std::atomic_ref(*word_.host).load(std::memory_order_acquire);
 }

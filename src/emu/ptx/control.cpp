@@ -131,6 +131,7 @@ void Control::run_rows(Warp& w, const Instruction& i, uint32_t lanes) {
     if (p != kNone) known &= w.frame->predicates_defined[p];
   }
   if (i.bit_sources && (lanes & ~known)) return execute_by_bits(w, i, lanes);
+  if (i.by_halves && (lanes & ~known)) return execute_by_halves(w, i, lanes, known);
   i.execute(w, i, lanes);
   for (uint32_t k = 0; k < i.destinations; ++k)
     if (i.d(k) != kNone) w.define(i.d(k), lanes, known);

@@ -123,6 +123,7 @@ Execute half_row(const Form& f) {
 }  // namespace
 
 void make_half(const Form& f, Instruction& i) {
+  i.by_halves = f.type() == Type::F16x2 || f.type() == Type::BF16x2;
   switch (f.type()) {
     case Type::F16: i.execute = half_row<Ieee, false>(f); break;
     case Type::F16x2: i.execute = half_row<Ieee, true>(f); break;

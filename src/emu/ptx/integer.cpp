@@ -248,8 +248,10 @@ void make_integer(const Form& f, Instruction& i) {
     i.execute = saturating(f);
   } else if (f.type() == Type::U16x2) {
     i.execute = pairs<uint16_t>(f);
+    i.by_halves = true;
   } else if (f.type() == Type::S16x2) {
     i.execute = pairs<int16_t>(f);
+    i.by_halves = true;
   } else {
     with_integer(f.type(), [&]<class T>() { i.execute = integer_row<T>(f); });
   }

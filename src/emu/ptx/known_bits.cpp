@@ -61,6 +61,23 @@ void set_known_bits(Frame& frame, uint32_t reg, uint32_t lane, uint64_t bits) {
   if (bits || frame.known_bits.contains(reg)) frame.known_bits[reg][lane] = bits;
 }
 
+// A half has a value where that half of every source has.
+void execute_by_halves(Warp& w, const Instruction& i, uint32_t lanes, uint32_t known) {
+  Lanes halves{};
+  for_each_set(lanes & ~known, [&](uint32_t k) {
+    for (const uint64_t half : {0xffffu, 0xffff0000u}) {
+      bool whole = true;
+      for (uint32_t s = 0; s < i.sources; ++s)
+        whole = whole && (known_bits(*w.frame, i.s(s), k) & half) == half;
+      if (whole) halves[k] |= half;
+    }
+  });
+  i.execute(w, i, lanes);
+  w.define(i.d(), lanes, known);
+  for_each_set(lanes & ~known,
+               [&](uint32_t k) { set_known_bits(*w.frame, i.d(), k, halves[k]); });
+}
+
 // A bit of a result takes at most one bit of each of two sources, so that zeros, ones and each
 // source's ones alone are all there is; of more sources it takes a bit of one.
 void execute_by_bits(Warp& w, const Instruction& i, uint32_t lanes) {

@@ -11,6 +11,9 @@ namespace tuff::emu::ptx {
 // known in part: finds out which bits of the results depend on bits that nobody wrote.
 void execute_by_bits(Warp& w, const Instruction& i, uint32_t lanes);
 
+// The same of an instruction `by_halves`; all sources are defined in `known` lanes.
+void execute_by_halves(Warp& w, const Instruction& i, uint32_t lanes, uint32_t known);
+
 // The bits of a lane of a register that hold a value.
 uint64_t known_bits(const Frame& frame, uint32_t reg, uint32_t lane);
 void set_known_bits(Frame& frame, uint32_t reg, uint32_t lane, uint64_t bits);

@@ -61,6 +61,7 @@ struct Instruction {
   Kind kind = Kind::Plain;
   bool own_definedness = false;  // `execute` says itself which lanes of results are defined
   uint8_t bit_sources = 0;  // of whose bits each bit of a result takes one at most (known_bits.h)
+  bool by_halves = false;  // each half of a result is of the sources' halves there alone
   bool guard_negated = false;
   bool flushes = false, saturates = false, relu = false, nan = false;  // .ftz .sat .relu .NaN
   Rounding rounding = Rounding::Nearest;

@@ -431,7 +431,8 @@ INSTANTIATE_TEST_SUITE_P(Scenes, NvMutation,
                            std::vector<std::tuple<size_t, uint32_t>> all;
                            for (size_t scene = 0; scene < scenes().size(); ++scene)
                              all.emplace_back(scene, 120u);
-                           for (const uint32_t sm : {86u, 90u}) all.emplace_back(0, sm);
+                           for (const uint32_t sm : {86u, 90u})
+                             for (const size_t scene : {0, 4}) all.emplace_back(scene, sm);
                            return all;
                          }()),
                          [](const auto& info) {

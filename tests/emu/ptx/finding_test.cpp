@@ -294,6 +294,9 @@ TEST_F(PtxFindings, UninitializedBits) {
         "xor.b32 %r6, %r5, %r5;", "shl.b32 %r6, %r5, 16; shr.u32 %r6, %r5, 17;",
         "cvt.u64.u32 %rd40, %r5; shl.b64 %rd41, %rd40, 8; shr.u64 %rd42, %rd41, 24; "
         "cvt.u32.u64 %r6, %rd42;",
+        "add.s16x2 %r7, %r5, %r0; shr.u32 %r6, %r7, 16;",
+        "max.u16x2 %r5, %r0, %r5; shr.u32 %r6, %r5, 16;",
+        "fma.rn.f16x2 %r7, %r0, %r5, %r5; shr.u32 %r6, %r7, 16;",
         "not.b32 %r7, %r5; setp.lt.u32 %p1, %r0, 9; selp.b32 %r8, %r5, %r7, %p1; "
         "shr.u32 %r6, %r8, 16;"})
     expect_clean(pack + known + use);
@@ -301,6 +304,8 @@ TEST_F(PtxFindings, UninitializedBits) {
        {"and.b32 %r6, %r5, 0xffff8000;", "or.b32 %r6, %r5, 0x7fff;", "shr.u32 %r6, %r5, 15;",
         "bfe.u32 %r6, %r5, 15, 16;", "bfi.b32 %r6, %r0, %r5, 0, 15;",
         "prmt.b32 %r6, %r5, %r0, 0x4521;", "mov.u32 %r7, %r5; xor.b32 %r6, %r5, %r7;",
+        "add.s16x2 %r7, %r5, %r0; shr.u32 %r6, %r7, 15;",
+        "add.s16x2 %r7, %r5, %r40; shr.u32 %r6, %r7, 16;",
         "shr.u32 %r6, %r0, %r5;", "and.b32 %r6, %r5, %r40;", "xor.b32 %r6, %r0, %r5;",
         "shr.u32 %r7, %r5, 16; add.u32 %r8, %r7, %r5; shr.u32 %r6, %r8, 16;"})
     expect("uninitialized value", kWords, pack + unknown + use);

@@ -1,9 +1,10 @@
-TUFF_KERNEL(1, 1, 1) void k464111e79ba12bcd(TUFF_BLOCK block) {
+TUFF_KERNEL(1, 1, 1) void kf0c38623a224dccd(TUFF_BLOCK block) {
   TUFF_GLOBAL f32* const d0 = (TUFF_GLOBAL f32*)TUFF_ADDRESS(block, 0);
   TUFF_GLOBAL f32* const d1 = (TUFF_GLOBAL f32*)TUFF_ADDRESS(block, 1);
   TUFF_GLOBAL f32* const d2 = (TUFF_GLOBAL f32*)TUFF_ADDRESS(block, 2);
   i32 v4 = TUFF_GROUP(x);
   i32 v7 = v4 * 8;
+  TUFF_ALIGNED(d1 + v7, 16);
   f32 v10 = d1[v7];
   f32 v10_1 = (d1 + v7)[1];
   f32 v10_2 = (d1 + v7)[2];
@@ -12,6 +13,7 @@ TUFF_KERNEL(1, 1, 1) void k464111e79ba12bcd(TUFF_BLOCK block) {
   f32 v10_5 = (d1 + v7)[5];
   f32 v10_6 = (d1 + v7)[6];
   f32 v10_7 = (d1 + v7)[7];
+  TUFF_ALIGNED(d2 + v7, 16);
   f32 v13 = d2[v7];
   f32 v13_1 = (d2 + v7)[1];
   f32 v13_2 = (d2 + v7)[2];

@@ -1,4 +1,4 @@
-TUFF_KERNEL(32, 16, 1) void kf21495a97e469e99(TUFF_BLOCK block) {
+TUFF_KERNEL(32, 16, 1) void k9ba462f014e284f9(TUFF_BLOCK block) {
   TUFF_GLOBAL f32* const d0 = (TUFF_GLOBAL f32*)TUFF_ADDRESS(block, 0);
   TUFF_GLOBAL f32* const d1 = (TUFF_GLOBAL f32*)TUFF_ADDRESS(block, 1);
   TUFF_GLOBAL f32* const d2 = (TUFF_GLOBAL f32*)TUFF_ADDRESS(block, 2);
@@ -15,6 +15,7 @@ TUFF_KERNEL(32, 16, 1) void kf21495a97e469e99(TUFF_BLOCK block) {
   i32 v23 = v6 + v22;
   i32 v25 = v8 * 4;
   i32 v26 = v19 + v25;
+  TUFF_ALIGNED(d1 + v26, 16);
   f32 v29 = d1[v26];
   f32 v29_1 = (d1 + v26)[1];
   f32 v29_2 = (d1 + v26)[2];

@@ -1,4 +1,4 @@
-TUFF_KERNEL(1, 1, 1) void kf10a5be7162649f7(TUFF_BLOCK block) {
+TUFF_KERNEL(1, 1, 1) void ka9cd3644e6ab1dca(TUFF_BLOCK block) {
   TUFF_GLOBAL f32* const d0 = (TUFF_GLOBAL f32*)TUFF_ADDRESS(block, 0);
   TUFF_GLOBAL f32* const d1 = (TUFF_GLOBAL f32*)TUFF_ADDRESS(block, 1);
   const i32 n0 = TUFF_SCALAR(block, 4);
@@ -9,6 +9,7 @@ TUFF_KERNEL(1, 1, 1) void kf10a5be7162649f7(TUFF_BLOCK block) {
       i32 v11 = r2 * 4;
       i32 v14 = r1 * 20;
       i32 v15 = v14 + v11;
+      TUFF_ALIGNED(d1 + v15, 16);
       f32 v17 = d1[v15];
       f32 v17_1 = (d1 + v15)[1];
       f32 v17_2 = (d1 + v15)[2];

@@ -1,4 +1,4 @@
-TUFF_KERNEL(64, 1, 1) void k835c3aea036910ac(TUFF_BLOCK block) {
+TUFF_KERNEL(64, 1, 1) void k7d08809dc91f97b4(TUFF_BLOCK block) {
   TUFF_GLOBAL f32* const d0 = (TUFF_GLOBAL f32*)TUFF_ADDRESS(block, 0);
   TUFF_GLOBAL f32* const d1 = (TUFF_GLOBAL f32*)TUFF_ADDRESS(block, 1);
   i32 v3 = TUFF_GROUP(x);
@@ -7,6 +7,7 @@ TUFF_KERNEL(64, 1, 1) void k835c3aea036910ac(TUFF_BLOCK block) {
   i32 v9 = v5 * 4;
   i32 v11 = v3 * 256;
   i32 v12 = v11 + v9;
+  TUFF_ALIGNED(d1 + v12, 16);
   f32 v15 = d1[v12];
   f32 v15_1 = (d1 + v12)[1];
   f32 v15_2 = (d1 + v12)[2];

@@ -259,6 +259,7 @@ void put(PacketWriter& w, uint32_t subchannel, uint32_t method,
 Encoded encode_compute(const EncodeInput& input) { return ComputeEncoder(input).run(); }
 Encoded encode_copy(const EncodeInput& input) { return CopyEncoder(input).run(); }
 
+[[gnu::hot]]
 void Encoded::patch_methods(std::span<const uint64_t> values, uint32_t* out) const {
   methods.patch(values, out);
   for (const SizedLaunch& s : sized) out[s.dword] = methods.dwords[s.dword];

@@ -12,7 +12,6 @@ namespace {
 
 constexpr size_t kNotifierBytes = 64 << 10;
 constexpr uint64_t kWindowBytes = 64u << 20;  // for what UVM maps of a channel's own
-constexpr size_t kEntryBytes = 8;
 
 const char* meaning(uint32_t code) {
   using namespace nvrm::channel_error;
@@ -81,6 +80,7 @@ void ChannelGroup::stop() noexcept {
 }
 
 // The fault's record belongs to whichever channel had it, and is cleared by being read.
+[[gnu::hot]]
 std::optional<ChannelError> ChannelGroup::error(const Channel& first) const {
   auto& record = *reinterpret_cast<nvrm::ErrorNotifier*>(notifiers_.host());
   if (std::atomic_ref(record.status).load(std::memory_order_acquire) != nvrm::kNotified)
@@ -174,16 +174,17 @@ void Channel::read_token() {
 }
 
 // What the entry names is in memory before the entry is, and that before GPPut. The fence also
-// empties the buffers of a processor that combines writes to the aperture.
+// empties the buffers of a processor that combines writes to the aperture. The doorbell is stored
+// to, not exchanged: that would read the register across the bus.
+[[gnu::hot]]
 void Channel::push(uint64_t number, uint64_t entry) {
-  auto* entries = reinterpret_cast<uint64_t*>(memory_.host());
-  auto* put = reinterpret_cast<uint32_t*>(memory_.host() + kEntries * kEntryBytes + nvrm::kGpPut);
+  uint64_t* entry_at = entries() + number % kEntries;
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  std::atomic_ref(entries[number % kEntries]).store(entry, std::memory_order_release);
+  std::atomic_ref(*entry_at).store(entry, std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  std::atomic_ref(*put).store(uint32_t((number + 1) % kEntries), std::memory_order_release);
+  std::atomic_ref(*put()).store(uint32_t((number + 1) % kEntries), std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  std::atomic_ref(*group_.doorbell()).store(token_, std::memory_order_seq_cst);
+  std::atomic_ref(*group_.doorbell()).store(token_, std::memory_order_release);
 }
 
 }  // namespace tuff::devices::nv

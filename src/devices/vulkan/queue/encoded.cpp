@@ -55,6 +55,7 @@ void Submission::seal_legacy() {
   legacy_.pSignalSemaphores = legacy_signals_.semaphores.data();
 }
 
+[[gnu::hot]]
 void Submission::fill(std::span<const uint64_t> slots, uint64_t timeline_value) {
   for (size_t i = 0; i < waits_.size(); ++i) {
     waits_[i].value = legacy_waits_.values[i] = slots[wait_slots_[i]];

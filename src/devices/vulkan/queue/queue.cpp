@@ -53,6 +53,7 @@ std::unique_ptr<EncodedVulkanList> VulkanQueue::encode_native(const hcq::Command
   return out;
 }
 
+[[gnu::hot]]
 uint64_t VulkanQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> slots) {
   device().fail_if_lost();
   auto& list = own_list<EncodedVulkanList>(*this, encoded);
@@ -68,6 +69,7 @@ uint64_t VulkanQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t
   return value;
 }
 
+[[gnu::hot]]
 void VulkanQueue::submit_native(EncodedVulkanList& list, std::span<const uint64_t> slots,
                                 uint64_t value) {
   list.submission.fill(slots, value);
@@ -86,6 +88,7 @@ void VulkanQueue::submit_native(EncodedVulkanList& list, std::span<const uint64_
   list.last_value = value;
 }
 
+[[gnu::hot]]
 void VulkanQueue::submit_with(const EncodedVulkanList& list, VkFence fence) {
   const VkApi& api = context_->api;
   const QueueGuard guard(*context_);
