@@ -75,6 +75,11 @@ bool is_history(const ir::Node& n) {
   return rule && (*rule == &kHistory || *rule == &kLost);
 }
 
+bool is_lost(const ir::Node& n) {
+  const auto* rule = std::get_if<const ir::GradientRule*>(&n.arg);
+  return rule && *rule == &kLost;
+}
+
 std::vector<UOp> histories_below(std::span<const UOp> graphs) {
   std::vector<UOp> out;
   if (!any.load(std::memory_order_relaxed) || graphs.empty()) return out;

@@ -28,6 +28,7 @@ ir::UOp with_history(const ir::UOp& memory, const ir::UOp& computed);
 ir::UOp with_lost_history(const ir::UOp& memory, const ir::Node* leaf);
 
 bool is_history(const ir::Node& n);  // such a node
+bool is_lost(const ir::Node& n);     // one whose graph is gone
 // Those nodes among these and below, in one walk; none where there has been none so far.
 std::vector<ir::UOp> histories_below(std::span<const ir::UOp> graphs);
 std::vector<ir::UOp> without_history(std::vector<ir::UOp> graphs);  // memory alone in their places

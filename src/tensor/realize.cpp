@@ -126,16 +126,27 @@ class Realization {
   std::optional<detail::ReplaceGuard> alone_{std::in_place};
 };
 
-// What values had been computed of is no longer there.
+// Whether it is memory, of which no graph is kept. Allocates nothing.
+bool is_bare(const UOp& u) {
+  const ir::Node* n = u.get();
+  const auto is_value = [](const ir::Node& d) { return d.src_count == 1 || detail::is_lost(d); };
+  while (n->op == Op::Reshape || (n->op == Op::Detach && is_value(*n))) n = n->src(0).get();
+  return n->op == Op::Buffer || n->op == Op::Shards;
+}
+
+// What values had been computed of is no longer there. Allocates nothing where there are no graphs.
 template <class Overwritten>
 void Realization::drop_histories(const Overwritten& overwritten) {
   std::vector<Ref<TensorImpl>> all;
   std::vector<UOp> graphs;
-  detail::for_each_live([&](TensorImpl& t) {
-    if (t.uop->op == Op::Buffer || (seen_.count(t.uop.get()) && !roots_have_history_)) return;
+  const auto visit = [&](TensorImpl& t) {
+    if (!t.uop->device || is_bare(t.uop) || (seen_.count(t.uop.get()) && !roots_have_history_))
+      return;
     all.emplace_back(&t);
     graphs.push_back(t.uop);
-  });
+  };
+  detail::for_each_live([&visit](TensorImpl& t) { visit(t); });
+  if (graphs.empty()) return;
   const ir::UOpMap<UOp> map = detail::lost(detail::histories_below(graphs), overwritten);
   if (map.empty()) return;
   const std::vector<UOp> left = ir::substitute(graphs, map);
