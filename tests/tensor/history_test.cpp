@@ -5,22 +5,14 @@
 #include <tuff/autograd.h>
 
 #include "devices.h"
+#include "drawn_values.h"
 
 namespace tuff::test {
 namespace {
 
 using testing::HasSubstr;
 
-class History : public testing::TestWithParam<std::string> {
- protected:
-  Tensor drawn(const Sizes& sizes, uint32_t seed) const {
-    Tensor::manual_seed(seed);
-    return Tensor::randn(sizes, {.device = GetParam()}).realize();
-  }
-  Tensor trained(const Sizes& sizes, uint32_t seed) const {
-    return drawn(sizes, seed).set_requires_grad();
-  }
-};
+class History : public DrawnValues {};
 INSTANTIATE_TEST_SUITE_P(, History, testing::ValuesIn(devices()),
                          named_by_device<testing::TestParamInfo<std::string>>);
 

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "devices.h"
+#include "drawn_values.h"
 #include "temporaries.h"
 
 namespace tuff::test {
@@ -15,15 +16,8 @@ namespace {
 
 constexpr int64_t kRows = 50, kIn = 12, kClasses = 70, kIgnored = -100;
 
-class LinearCrossEntropy : public testing::TestWithParam<std::string> {
+class LinearCrossEntropy : public DrawnValues {
  protected:
-  Tensor drawn(const Sizes& sizes, uint32_t seed) const {
-    Tensor::manual_seed(seed);
-    return Tensor::randn(sizes, {.device = GetParam()}).realize();
-  }
-  Tensor trained(const Sizes& sizes, uint32_t seed) const {
-    return drawn(sizes, seed).set_requires_grad();
-  }
   Tensor targets(int64_t rows, int64_t classes) const {
     std::mt19937 draws(5);
     std::vector<int32_t> v(static_cast<size_t>(rows));
