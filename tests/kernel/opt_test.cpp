@@ -249,6 +249,34 @@ TEST(Opt, GroupsOfWhatIsLeftAreInnermostInTheLaunch) {
   expect_refused(even, gpu, {{OptKind::Upcast, 0, 1}}, "2 to 64 is possible");
 }
 
+// Elements beyond the end, and those that the last tile has in common with the one before, are not
+// loaded in their place where another invocation stores them.
+TEST(Opt, NoInvocationLoadsWhatAnotherStoresInPlace) {
+  constexpr int64_t kCount = 75;
+  const auto doubled = [](int32_t from) {
+    AstBuilder b;
+    const UOp i = b.loop(kCount);
+    return kernel_of({store(0, kCount, i, load(from, kCount, i) * constant(DType::F32, 2), {i})});
+  };
+  const auto loads = [](const LinearKernel& k, bool gated) {
+    return std::ranges::count_if(k.ops, [&](const UOp& u) {
+      return u->op == Op::Load && u->src(0)->op == Op::Index && (u->src(0)->src_count > 2) == gated;
+    });
+  };
+  const Target gpu = builtin_target("spirv-lavapipe");
+  for (const Opts& opts :
+       {Opts{{OptKind::Local, 0, 16}, {OptKind::Group, 0, 0}},
+        Opts{{OptKind::Upcast, 0, 4}, {OptKind::Local, 0, 8}, {OptKind::Group, 0, 0}},
+        Opts{{OptKind::Upcast, 0, 2}}}) {
+    const LinearKernel in_place = lower_with(doubled(0), gpu, opts),
+                       apart = lower_with(doubled(1), gpu, opts);
+    EXPECT_EQ(loads(in_place, false), 0) << to_string(opts);
+    EXPECT_EQ(loads(apart, true), 0) << to_string(opts);
+    expect_same(doubled(0), in_place, 0, to_string(opts));
+    expect_same(doubled(1), apart, 0, to_string(opts));
+  }
+}
+
 // What depends on the launch group alone is loaded outside the loop, also where that has no
 // iteration.
 TEST(Opt, GroupsThatNothingIsLeftForLoadNothingBeyond) {

@@ -8,6 +8,7 @@
 #include "ir/kernel_floor.h"
 #include "ir/scalar_eval.h"
 #include "ir/symbolic.h"
+#include "kernel/analysis/access.h"
 #include "kernel/analysis/ranges.h"
 #include "kernel/analysis/seen_columns.h"
 #include "kernel/opt/matrices.h"
@@ -35,7 +36,8 @@ struct BuiltAxis {
 // are shared out to in common: the same Ranges.
 class AxisBuilder {
  public:
-  explicit AxisBuilder(const Target& target) : target_(target) {}
+  // in_place: the kernel loads what it stores.
+  AxisBuilder(const Target& target, bool in_place) : target_(target), in_place_(in_place) {}
 
   // `element`: what stands for the axis inside a matrix, if it has such a part.
   BuiltAxis build(const Axis& axis, const UOp& element) {
@@ -74,8 +76,10 @@ class AxisBuilder {
       b.valid = lt(first - 1, b.value);
     } else if (axis.padded) {
       b.valid = lt(b.value, size);
-      // What vector lanes walk stays contiguous: a gate costs less there than a gather.
-      b.gates = std::ranges::any_of(axis.parts, [&](auto& p) { return is_vector(p); });
+      // What vector lanes walk stays contiguous: a gate costs less there than a gather. In place no
+      // lane loads what is another one's to store.
+      b.gates = (in_place_ && !axis.reduced) ||
+                std::ranges::any_of(axis.parts, [&](auto& p) { return is_vector(p); });
       if (!b.gates) b.value = where(b.valid, b.value, size - 1);
     }
     return b;
@@ -92,7 +96,7 @@ class AxisBuilder {
   // Elements of what a workgroup, or a step of it, has of an axis, if the last one begins early
   // enough to end with the axis: lanes then need no masks of their own. 0: they are masked.
   int64_t shifted_tile(const Axis& axis) const {
-    if (!target_.has_local || !axis.padded || axis.reduced || axis.kept || axis.rows ||
+    if (!target_.has_local || !axis.padded || axis.reduced || axis.kept || axis.rows || in_place_ ||
         axis.lanes() == 1)
       return 0;
     int64_t tile = 1;
@@ -165,6 +169,7 @@ class AxisBuilder {
   static constexpr int32_t kInnerGroups = 1 << 16;  // ids of ranges, behind all others
 
   const Target& target_;
+  const bool in_place_;
   int32_t next_id_ = 0;
   std::vector<UOp> joint_;
 };
@@ -177,7 +182,10 @@ UOp zero_unless(const UOp& valid, const UOp& value) {
 class Builder {
  public:
   explicit Builder(const Tiling& t)
-      : t_(t), old_deps_(t.ast), axes_(t.target), built_(t.axes.size()) {
+      : t_(t),
+        old_deps_(t.ast),
+        axes_(t.target, reads_any(t.ast, stored_params(t.ast))),
+        built_(t.axes.size()) {
     build_axes();
     const std::vector<Opt> staged = copies_of(t, t.staged);
     for (const Node* n : toposort(t.ast)) {
