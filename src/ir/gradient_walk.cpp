@@ -5,6 +5,7 @@
 
 #include "ir/gradient.h"
 #include "ir/gradient_rows.h"
+#include "ir/history.h"
 #include "ir/rule.h"
 #include "ir/walk.h"
 
@@ -134,10 +135,17 @@ class GradientWalk {
 }  // namespace
 
 std::vector<UOp> gradients(const UOp& root, const UOp& seed, std::span<const UOp> targets) {
-  GradientWalk walk(root, targets);
+  const OpenHistories histories(root);
+  const UOp open_root = histories.open(root);
+  std::vector<UOp> opened;
+  for (const UOp& t : targets) opened.push_back(histories.open(t));
+  GradientWalk walk(open_root, opened);
   walk.run(seed);
   std::vector<UOp> out;
-  for (const UOp& t : targets) out.push_back(walk.gradient_of(t));
+  for (const UOp& t : opened) {
+    const UOp g = walk.gradient_of(t);
+    out.push_back(g ? histories.close(g) : g);
+  }
   return out;
 }
 

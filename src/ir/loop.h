@@ -1,8 +1,8 @@
 // Loops over sequences as one node of the tensor floor: states that each step makes of those before
 // it and of a row of each sequence. The body is a graph of places (rule.h) in the node's arg and
 // closed: all else that it reads is a source, so that what walks a graph never comes into one.
-// Called by tensor's scan() and by
-// the passes that come to the node. Must never know recurrent layers.
+// Called by tensor's scan() and by the passes that come to the node. Must never know recurrent
+// layers.
 #pragma once
 
 #include <span>

@@ -146,6 +146,9 @@ std::string Listing::arg(const Node& n) const {
         out += fmt::format(" {} {}", short_name(o.dtype), list_text(o.shape));
       return v.number == kWholeKernel ? out : out + fmt::format(" output {}", v.number);
     }
+    std::string operator()(const Ref<History>& v) const {
+      return v->computed ? "history" : "lost history";
+    }
     std::string operator()(const GradientRule* v) const { return fmt::format("rule {}", v->name); }
     std::string operator()(const RangeArg& v) const {
       return fmt::format("r {} {}", v.id, name(v.kind));

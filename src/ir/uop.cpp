@@ -65,6 +65,9 @@ struct ArgHash {
     for (const CustomOutput& o : v.outputs) h = mix(mix(h, uint64_t(o.dtype)), (*this)(o.shape));
     return h;
   }
+  uint64_t operator()(const Ref<History>& v) const {
+    return structural ? 0 : std::bit_cast<uint64_t>(v.get());
+  }
   uint64_t operator()(const GradientRule* v) const { return hash_text(v->name); }
   uint64_t operator()(const RangeArg& v) const { return mix(uint64_t(v.id), uint64_t(v.kind)); }
   uint64_t operator()(const VariableArg& v) const {

@@ -186,6 +186,13 @@ struct CustomKernelArg {
 inline constexpr int64_t kWholeKernel = -1;
 // Who gives a Detach of several sources its gradient (gradient.h). There is one object per rule.
 struct GradientRule;
+// What a value in memory was computed of, for gradients (history.h): the arg of a Detach. Nothing
+// but their walk comes into it.
+struct History : RefCounted {
+  History(UOp of, UOp l) : computed(std::move(of)), leaf(std::move(l)) {}
+  const UOp computed;  // empty: memory that it reads has been overwritten
+  const UOp leaf;      // one that a gradient would reach
+};
 struct RangeArg {
   int32_t id;
   AxisKind kind;
@@ -240,7 +247,7 @@ const char* name(MatrixUse use);
 using ArgValue =
     std::variant<std::monostate, int64_t, Scalar, IntVec, Shape, Pairs, ReduceArg, RangeArg,
                  VariableArg, ParamArg, SpecialArg, SharedArg, Placement, Ref<Storage>, MatrixArg,
-                 ScatterArg, const GradientRule*, LoopArg, CustomKernelArg>;
+                 ScatterArg, const GradientRule*, LoopArg, CustomKernelArg, Ref<History>>;
 // A class, so that copying and destroying one is compiled once and not in every source.
 struct Arg : ArgValue {
   using ArgValue::ArgValue;

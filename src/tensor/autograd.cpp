@@ -6,9 +6,9 @@
 
 #include "base/check.h"
 #include "ir/gradient.h"
+#include "ir/history.h"
 #include "ir/walk.h"
 #include "tensor/impl.h"
-#include "tensor/trained.h"
 
 namespace tuff {
 
@@ -53,7 +53,7 @@ std::vector<UOp> gradients_of(const UOp& root, const UOp& seed, const std::vecto
 // Live leaves with requires_grad below the root, in order of creation.
 std::vector<Ref<TensorImpl>> leaves_below(const UOp& root) {
   std::unordered_set<const ir::Node*> below;
-  for (const ir::Node* n : ir::toposort(root)) below.insert(n);
+  ir::any_below(root, [&](const ir::Node* n) { return below.insert(n), false; });
   std::vector<Ref<TensorImpl>> leaves;
   detail::for_each_live([&](TensorImpl& t) {
     if (t.requires_grad && below.count(elements_of(t.uop).get())) leaves.emplace_back(&t);
@@ -72,11 +72,6 @@ NoGradGuard::NoGradGuard() : before_(std::exchange(grad_enabled, false)) {}
 NoGradGuard::~NoGradGuard() { grad_enabled = before_; }
 detail::GradGuard::GradGuard() : before_(std::exchange(grad_enabled, true)) {}
 detail::GradGuard::~GradGuard() { grad_enabled = before_; }
-
-bool detail::is_trained(const Tensor& x) {
-  const BuildGuard section;
-  return grad_enabled && !leaves_below(uop(x)).empty();
-}
 
 void Tensor::backward(const Tensor& given) const {
   if (!given.defined() && !detail::same(numel(), 1)) {

@@ -7,9 +7,9 @@
 
 #include "base/arith.h"
 #include "base/check.h"
+#include "tensor/leaves.h"
 #include "tensor/impl.h"
 #include "tensor/loss.h"
-#include "tensor/trained.h"
 
 namespace tuff {
 namespace {
@@ -35,7 +35,7 @@ class Loop {
        Chunks chunks)
       : weight_(weight), ignore_index_(ignore_index), smoothing_(smoothing), chunks_(chunks) {
     const int64_t padding = chunks.count * chunks.rows - int64_t(target.size(0));
-    const Tensor wide = size_bytes(target.dtype()) < 4 ? target.cast(DType::I32) : target;
+    const Tensor wide = target.cast(size_bytes(target.dtype()) == 8 ? DType::I64 : DType::I32);
     target_ = wide.pad({0, padding}, ignore_index).reshape({chunks.count, chunks.rows});
   }
 
@@ -73,7 +73,8 @@ class Loop {
  private:
   Tensor sum_of(const Tensors& x, const Tensor& target) const {
     const Tensor logits = x[0].linear(x[1], x.size() > 2 ? x[2] : Tensor());
-    return detail::cross_entropy_sum(logits, target, weight_, ignore_index_, smoothing_);
+    return detail::unchecked_cross_entropy(logits, target, weight_, ignore_index_, Reduction::Sum,
+                                           smoothing_);
   }
 
   Tensor target_, weight_;
@@ -86,7 +87,9 @@ class Loop {
 // loop of its own.
 Tensor total(const Loop& loop, const Tensors& arguments) {
   std::vector<bool> wanted;
-  for (const Tensor& x : arguments) wanted.push_back(detail::is_trained(x));
+  const detail::Leaves leaves;
+  for (const Tensor& x : arguments)
+    wanted.push_back(is_grad_enabled() && bool(leaves.below(detail::uop(x))));
   const autograd::Function f{
       [&](autograd::FunctionContext& context, const Tensors& x) {
         const Tensors all = loop.run(x, wanted);
@@ -120,7 +123,8 @@ Tensor linear_cross_entropy(const Tensor& input, const Tensor& linear_weight, co
   const bool sums = reduction == Reduction::Mean || reduction == Reduction::Sum;
   const bool fits = input.dim() == 2 && linear_weight.dim() == 2 && target.dim() == 1 &&
                     input.dtype() == DType::F32 && linear_weight.dtype() == DType::F32 &&
-                    is_int(target.dtype()) && input.size(0).is_number() &&
+                    is_int(target.dtype()) && ignore_index == int32_t(ignore_index) &&
+                    input.size(0).is_number() && input.size(1).is_number() &&
                     detail::same(input.size(0), target.size(0));
   if (fits && sums) {
     const int64_t classes = int64_t(linear_weight.size(0));

@@ -124,26 +124,24 @@ Tensor by_sign(const Tensor& target, const Tensor& of_one, const Tensor& of_minu
 
 Tensor Tensor::cross_entropy(const Tensor& target, const Tensor& weight, int64_t ignore_index,
                              Reduction reduction, double label_smoothing) const {
+  const Classes c = classes_of("cross_entropy", *this, target, true);
+  if (!c.soft) detail::require_inside({"cross_entropy", 0, c.count, "class", ignore_index}, target);
+  return detail::unchecked_cross_entropy(*this, target, weight, ignore_index, reduction,
+                                         label_smoothing);
+}
+
+Tensor detail::unchecked_cross_entropy(const Tensor& logits, const Tensor& target,
+                                       const Tensor& weight, int64_t ignore_index,
+                                       Reduction reduction, double label_smoothing) {
   if (!(label_smoothing >= 0 && label_smoothing <= 1))
     fail<InvalidArgument>("cross_entropy: label_smoothing {} is not in 0..1", label_smoothing);
-  const Classes c = classes_of("cross_entropy", *this, target, true);
-  const Tensor w = class_weight("cross_entropy", weight, *this, c);
-  if (!c.soft) detail::require_inside({"cross_entropy", 0, c.count, "class", ignore_index}, target);
-  const detail::NoViews computing;
-  return totalled(*this, [&](const Tensor& x) {
+  const Classes c = classes_of("cross_entropy", logits, target, true);
+  const Tensor w = class_weight("cross_entropy", weight, logits, c);
+  const NoViews computing;
+  return totalled(logits, [&](const Tensor& x) {
     const CrossEntropy loss{x.log_softmax(c.axis), w, c.axis, c.count, reduction, label_smoothing};
     return c.soft ? loss.of_probabilities(target) : loss.of_classes(target, ignore_index);
   });
-}
-
-Tensor detail::cross_entropy_sum(const Tensor& logits, const Tensor& target, const Tensor& weight,
-                                 int64_t ignore_index, double label_smoothing) {
-  const Classes c = classes_of("cross_entropy", logits, target, false);
-  const Tensor w = class_weight("cross_entropy", weight, logits, c);
-  const detail::NoViews computing;
-  return CrossEntropy{logits.log_softmax(c.axis), w, c.axis, c.count, Reduction::Sum,
-                      label_smoothing}
-      .of_classes(target, ignore_index);
 }
 
 Tensor detail::cross_entropy_count(const Tensor& target, int64_t classes, const Tensor& weight,

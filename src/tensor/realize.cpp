@@ -12,7 +12,7 @@
 #include "ir/device_group.h"
 #include "ir/extents.h"
 #include "ir/walk.h"
-#include "tensor/history.h"
+#include "tensor/leaves.h"
 #include "tensor/impl.h"
 #include "tensor/positions.h"
 #include "tensor/shards.h"
@@ -49,7 +49,7 @@ Found found_in(std::span<const UOp> roots) {
   Found out;
   for (const ir::Node* n : ir::toposort(roots)) {
     if (n->op == Op::Assign) add_assigned_buffers(n, out.assigned);
-    out.has_history = out.has_history || detail::is_history(*n);
+    out.has_history = out.has_history || ir::history_of(*n);
   }
   return out;
 }
@@ -62,7 +62,7 @@ bool reads_any(const UOp& u, const Wanted& wanted) {
   if (n->op == Op::Buffer) return wanted(n);
   if (n->op == Op::Shards)
     return std::ranges::any_of(n->src(), [&](const UOp& part) { return reads_any(part, wanted); });
-  return std::ranges::any_of(ir::toposort(detail::without_history({u})), wanted);
+  return std::ranges::any_of(ir::toposort(u), wanted);
 }
 
 // The scheduler stores rows at their largest extents; what tensors are read from has its elements
@@ -76,6 +76,13 @@ UOp side_by_side(const UOp& sink) {
   rows.insert(rows.begin(), count);
   const UOp& value = sink->op == Op::Contiguous ? sink->src(0) : sink;
   return ir::make(Op::Contiguous, sink->dtype, {ir::reshape(value, rows)}, sink->arg);
+}
+
+// Values with the memory alone: schedules are kept, and what they were made of must not be.
+std::vector<UOp> as_memory(std::vector<UOp> sinks) {
+  ir::UOpMap<UOp> memory;
+  for (const UOp& n : ir::values_with_history(sinks)) memory.emplace(n, n->src(0));
+  return memory.empty() ? sinks : ir::substitute(sinks, memory);
 }
 
 // Nothing but memory, in whatever shape.
@@ -129,8 +136,8 @@ class Realization {
 // Whether it is memory, of which no graph is kept. Allocates nothing.
 bool is_bare(const UOp& u) {
   const ir::Node* n = u.get();
-  const auto is_value = [](const ir::Node& d) { return d.src_count == 1 || detail::is_lost(d); };
-  while (n->op == Op::Reshape || (n->op == Op::Detach && is_value(*n))) n = n->src(0).get();
+  for (; n->op == Op::Reshape || n->op == Op::Detach; n = n->src(0).get())
+    if (const ir::History* h = ir::history_of(*n); h && h->computed) return false;
   return n->op == Op::Buffer || n->op == Op::Shards;
 }
 
@@ -146,10 +153,14 @@ void Realization::drop_histories(const Overwritten& overwritten) {
     graphs.push_back(t.uop);
   };
   detail::for_each_live([&visit](TensorImpl& t) { visit(t); });
-  if (graphs.empty()) return;
-  const ir::UOpMap<UOp> map = detail::lost(detail::histories_below(graphs), overwritten);
-  if (map.empty()) return;
-  const std::vector<UOp> left = ir::substitute(graphs, map);
+  ir::UOpMap<UOp> lost;
+  for (const UOp& n : ir::values_with_history(graphs)) {
+    const ir::History& h = *ir::history_of(*n);
+    if (h.computed && ir::any_below(h.computed, overwritten))
+      lost.emplace(n, ir::with_lost_history(n->src(0), h.leaf));
+  }
+  if (lost.empty()) return;
+  const std::vector<UOp> left = ir::substitute(graphs, lost);
   for (size_t i = 0; i < all.size(); i++) all[i]->uop = left[i];
   lost_ = std::move(graphs);
   for (size_t i = 0; i < roots_.size(); i++) {
@@ -211,11 +222,12 @@ UOp Realization::with_history(const TensorImpl& t, const UOp& root, const UOp& m
   if (t.requires_grad || base->op == Op::Assign || !is_float(root->dtype) || !root->device ||
       !detail::buffer_of(memory))
     return memory;
-  const ir::Node* leaf = leaves.below(root);
+  const UOp leaf = leaves.below(root);
   if (!leaf) return memory;
   const bool overwritten =
       !assigned.empty() && reads_any(root, [&](const ir::Node* n) { return assigned.count(n) > 0; });
-  return overwritten ? detail::with_lost_history(memory, leaf) : detail::with_history(memory, root);
+  return overwritten ? ir::with_lost_history(memory, leaf)
+                     : ir::with_history(memory, root, leaf);
 }
 
 void Realization::run() {
@@ -238,8 +250,7 @@ void Realization::run() {
   std::vector<std::optional<engine::Extremes>> known;
   for (const UOp& root : roots_) known.push_back(detail::known_extremes(root));
   std::vector<Ref<engine::Buffer>> buffers;
-  if (roots_have_history_ || roots_.size() > asked)
-    sinks = detail::without_history(std::move(sinks));
+  sinks = as_memory(std::move(sinks));
   if (!sinks.empty()) buffers = engine::realize(sinks, detail::bound_variables());
   const size_t first_with_history = is_grad_enabled() ? 0 : asked;
   std::optional<detail::Leaves> leaves;
@@ -306,7 +317,7 @@ void detail::make_writable(const char* what, Tensor& t) {
     UOp before;  // goes when others may build
     const ReplaceGuard alone;
     before = t.impl()->uop;
-    if (is_history(*before)) t.impl()->uop = before->src(0);
+    if (ir::history_of(*before)) t.impl()->uop = before->src(0);
   }
   UOp base = uop(t);
   while (base->op == Op::Assign) base = base->src(0);

@@ -6,6 +6,8 @@
 
 #include "devices.h"
 #include "drawn_values.h"
+#include "ir/walk.h"
+#include "tensor/impl.h"
 
 namespace tuff::test {
 namespace {
@@ -63,6 +65,21 @@ TEST_P(History, GradientsOfGradientsFlowToo) {
   expect_near(g.sum().gradient({x})[0], x * 6);
 }
 
+// A realization walks no further than to the value before.
+TEST_P(History, AStepOfAChainOfValuesCostsWhatItComputes) {
+  constexpr int kSteps = 50;
+  const Tensor w = Tensor::full({3}, 0.9, {.device = GetParam()}).realize().set_requires_grad();
+  Tensor h = drawn({3}, 2);
+  const Tensor first = h * 1;
+  for (int i = 0; i < kSteps; i++) {
+    h = h * w;
+    EXPECT_LE(ir::toposort(detail::uop(h)).size(), 4u) << i;
+    h.realize();
+  }
+  const Tensor g = h.sum().gradient({w})[0];
+  expect_near(g, first * (w.pow(kSteps - 1) * kSteps));
+}
+
 // What it would be computed of again is another value by then.
 TEST_P(History, OverwrittenWeightsAreAnError) {
   Tensor w = trained({3}, 1);
@@ -82,6 +99,8 @@ TEST_P(History, OverwrittenWeightsAreAnError) {
     }
   }
   expect_near((h.detach() * w).sum().gradient({w})[0], h);
+  const Tensor other = trained({3}, 2);
+  EXPECT_THROW((h * other).sum().backward(), InvalidArgument);
 }
 
 TEST_P(History, NothingIsKeptWithoutGradients) {

@@ -63,13 +63,24 @@ TEST_P(LinearCrossEntropy, IsThatOfAllLogitsAtOnce) {
   }
 }
 
+TEST_P(LinearCrossEntropy, TargetsMayBeOfAnyInteger) {
+  const Tensor x = drawn({kRows, kIn}, 1), w = drawn({kClasses, kIn}, 2);
+  const Tensor target = targets(kRows, kClasses).clamp(0, kClasses - 1);
+  for (const DType t : {DType::U8, DType::I16, DType::I32, DType::U32})
+    for (const int64_t ignored : {int64_t{3}, kIgnored, int64_t{1} << 40}) {
+      const Tensor wanted = target.cast(t).realize();
+      expect_near(linear_cross_entropy(x, w, wanted, {}, {}, ignored, Reduction::Mean, 0, 16),
+                  x.linear(w).cross_entropy(target, {}, ignored));
+    }
+}
+
 // By what has no requires_grad as well, as vjp() asks.
 TEST_P(LinearCrossEntropy, HasGradientsByConstants) {
   const Tensor x = drawn({kRows, kIn}, 1), w = drawn({kClasses, kIn}, 2);
   const Tensor target = targets(kRows, kClasses);
   const auto gradients = [&](const Tensor& loss) { return loss.gradient({x, w}); };
-  const Tensors got = gradients(linear_cross_entropy(x, w, target, {}, {}, kIgnored,
-                                                     Reduction::Mean, 0, 16)),
+  const Tensors got = gradients(
+                    linear_cross_entropy(x, w, target, {}, {}, kIgnored, Reduction::Mean, 0, 16)),
                 want = gradients(x.linear(w).cross_entropy(target, {}, kIgnored));
   for (size_t i = 0; i < got.size(); i++) expect_near(got[i], want[i]);
 }
@@ -78,8 +89,8 @@ TEST_P(LinearCrossEntropy, MemoryHasTheLogitsOfSomeRows) {
   constexpr int64_t rows = 256, classes = 4096, at_once = 32;
   const Tensor x = trained({rows, kIn}, 1), w = drawn({classes, kIn}, 2);
   const auto bytes = [&](int64_t n) {
-    const Tensor loss = linear_cross_entropy(x, w, targets(rows, classes), {}, {}, kIgnored,
-                                             Reduction::Mean, 0, n);
+    const Tensor loss =
+        linear_cross_entropy(x, w, targets(rows, classes), {}, {}, kIgnored, Reduction::Mean, 0, n);
     return temporary_bytes({loss, loss.gradient({x})[0]});
   };
   EXPECT_GE(bytes(rows), rows * classes * 4u);
@@ -87,7 +98,8 @@ TEST_P(LinearCrossEntropy, MemoryHasTheLogitsOfSomeRows) {
 }
 
 TEST(LinearCrossEntropyErrors, NameTheArgument) {
-  const Tensor x = Tensor::zeros({4, 3}, {.device = "CPU"}), w = Tensor::zeros({5, 3}, {.device = "CPU"});
+  const Tensor x = Tensor::zeros({4, 3}, {.device = "CPU"}),
+               w = Tensor::zeros({5, 3}, {.device = "CPU"});
   const auto loss = [&](const std::vector<int32_t>& v, int64_t rows) {
     const Tensor target = Tensor::from(v, {int64_t(v.size())}, {.device = "CPU"});
     return linear_cross_entropy(x, w, target, {}, {}, kIgnored, Reduction::Mean, 0, rows).item();
@@ -95,6 +107,16 @@ TEST(LinearCrossEntropyErrors, NameTheArgument) {
   EXPECT_THROW(loss({0, 1, 2, 3}, -1), InvalidArgument);
   EXPECT_THROW(loss({0, 1, 2}, 2), ShapeError);
   EXPECT_THROW(loss({0, 1, 2, 5}, 2), IndexError);
+  const Tensor target = Tensor::from(std::vector<int32_t>{0, 1, 2, 3}, {4}, {.device = "CPU"});
+  const auto smoothed = [&](double s) {
+    return linear_cross_entropy(x, w, target, {}, {}, kIgnored, Reduction::Mean, s, 2);
+  };
+  EXPECT_THROW(smoothed(2), InvalidArgument);
+  EXPECT_THROW(smoothed(NAN), InvalidArgument);
+  EXPECT_THROW(linear_cross_entropy(x, w, target, x, {}, kIgnored, Reduction::Mean, 0, 2),
+               ShapeError);
+  EXPECT_THROW(linear_cross_entropy(x, w, target, {}, x, kIgnored, Reduction::Mean, 0, 2),
+               ShapeError);
 }
 
 }  // namespace
