@@ -10,6 +10,7 @@
 #include "ir/rule.h"
 #include "ir/scalar_eval.h"
 #include "ir/walk.h"
+#include "sched/bounds_inference.h"
 #include "sched/parts.h"
 #include "sched/pick.h"
 #include "sched/scatter_parts.h"
@@ -368,12 +369,13 @@ class Preparer {
 }  // namespace
 
 Prepared prepare(std::span<const UOp> sinks, const TargetOf& target_of, const StepChoice& steps) {
-  const std::vector<UOp> values = values_alone(sinks);
+  std::vector<UOp> values = values_alone(sinks);
   if (has_place(values))
     fail<InvalidArgument>(
         "a tensor is read that stands for others: backward() of a Function is called once, with "
         "stand-ins for gradients, a function of vmap with one for all slices and one of scan with "
         "those for all steps: compute with them and return what is computed");
+  if (!steps.skips(Step::Crop)) values = infer_bounds(values);
   return Preparer(values, target_of, steps).run(values);
 }
 

@@ -1,7 +1,8 @@
 // Rewrites a graph before kernels are formed: versions of assigned Storages become plain values but
-// for the last one, Detach and what only gradients ask for vanish, empty reductions become
-// constants, huge reductions are split in two, sources of an op that reads more of them than a
-// kernel has buffers are stored side by side. Called by schedule() on a cache miss. Works on the tensor floor alone.
+// for the last one, Detach and what only gradients ask for vanish, reductions of which a part is
+// read are of that part, empty ones become constants, huge ones are split in two, sources of an op
+// that reads more of them than a kernel has buffers are stored side by side. Called by schedule() on
+// a cache miss. Works on the tensor floor alone.
 #pragma once
 
 #include <span>

@@ -10,6 +10,7 @@
 namespace tuff::sched {
 
 enum class Step : uint8_t {
+  Crop,     // bounds_inference.h
   OneSum,   // sum_of_sums.h
   ByIndex,  // scattered_sum.h
   Parts,    // parts.h
@@ -20,12 +21,12 @@ enum class Step : uint8_t {
   Beside,   // beside.h
   SingleRows,  // single_rows.h
 };
-inline constexpr Step kSteps[] = {Step::OneSum, Step::ByIndex, Step::Parts,
-                                  Step::Rows,   Step::Sums,    Step::Keep,
-                                  Step::Merge,  Step::Beside,  Step::SingleRows};
+inline constexpr Step kSteps[] = {Step::Crop, Step::OneSum, Step::ByIndex, Step::Parts,
+                                  Step::Rows,   Step::Sums,   Step::Keep,    Step::Merge,
+                                  Step::Beside, Step::SingleRows};
 constexpr const char* name(Step s) {  // as TUFF_SKIP takes it
-  constexpr const char* names[] = {"one-sum", "by-index", "parts",  "rows",       "sums",
-                                   "keep",    "merge",    "beside", "single-rows"};
+  constexpr const char* names[] = {"crop", "one-sum", "by-index", "parts",  "rows",
+                                   "sums",   "keep",    "merge",    "beside", "single-rows"};
   return names[size_t(s)];
 }
 

@@ -1,0 +1,105 @@
+// Reductions that compute no more than what is read of them: values bit for bit, and how many
+// elements are reduced.
+#include <gtest/gtest.h>
+
+#include "ir/walk.h"
+#include "sched/bounds_inference.h"
+#include "sched/host_run.h"
+#include "sched/models.h"
+
+namespace tuff::sched::testing {
+namespace {
+
+using namespace ir;
+
+int64_t reduced_elements(std::span<const UOp> sinks) {
+  int64_t n = 0;
+  for (const Node* u : toposort(sinks))
+    if (u->op == Op::Reduce) n += element_count(u->src(0)->shape);
+  return n;
+}
+
+// How many elements are reduced then.
+int64_t checked(const std::vector<UOp>& sinks) {
+  const std::vector<UOp> got = infer_bounds(sinks);
+  EXPECT_EQ(got.size(), sinks.size());
+  Contents contents;
+  uint32_t seed = 1;
+  for (const Node* n : toposort(sinks)) {
+    if (n->op != Op::Buffer) continue;
+    Values& v = contents[n->get<Ref<Storage>>()->id];
+    for (int64_t i = 0; i < element_count(n->shape); i++, seed = seed * 1664525 + 1013904223)
+      v.push_back(Scalar::of_double(n->dtype, double(seed >> 8) / double(1 << 24) - 0.5));
+  }
+  TensorEvaluator values(contents);
+  for (size_t k = 0; k < sinks.size(); k++) {
+    EXPECT_EQ(got[k]->shape, sinks[k]->shape);
+    EXPECT_EQ(values.eval(got[k]), values.eval(sinks[k])) << "sink " << k;
+  }
+  return reduced_elements(got);
+}
+
+UOp row_sums(const UOp& x) { return reduce(Op::Add, x, {int64_t(x->shape.size()) - 1}); }
+DimPair all(int64_t n) { return {Dim(0), Dim(n)}; }
+
+TEST(BoundsInference, TheLastRowOfAProductIsAllOfItThatIsMade) {
+  const UOp y = relu(matmul(host_buffer({6, 16}), host_buffer({16, 8})));
+  const UOp last = shrink(y, {{Dim(5), Dim(6)}, all(8)});
+  EXPECT_EQ(checked({row_sums(last)}), 16 * 8 + 8);
+}
+
+TEST(BoundsInference, WhatAllReadersTakeTogetherIsMade) {
+  const UOp y = matmul(host_buffer({6, 16}), host_buffer({16, 9}));
+  std::vector<UOp> parts;
+  for (int64_t k = 0; k < 3; k++) parts.push_back(shrink(y, {all(6), {Dim(3 * k), Dim(3 * k + 3)}}));
+  EXPECT_EQ(checked(parts), 6 * 16 * 9);
+  EXPECT_EQ(checked({parts[0], parts[1]}), 6 * 16 * 6);
+  EXPECT_EQ(checked({parts[0], parts[2]}), 6 * 16 * 9);
+  EXPECT_EQ(checked({parts[1], y}), 6 * 16 * 9);
+}
+
+TEST(BoundsInference, PartsPassMovement) {
+  const UOp y = matmul(host_buffer({6, 16}), host_buffer({16, 8}));
+  const Pairs part{{Dim(1), Dim(3)}, all(8)};
+  const int64_t cut = 2 * 16 * 8;
+  EXPECT_EQ(checked({shrink(permute(y, {1, 0}), {all(8), {Dim(1), Dim(3)}})}), cut);
+  EXPECT_EQ(checked({shrink(flip(y, {0}), part)}), cut);
+  EXPECT_EQ(checked({shrink(reshape(y, {Dim(6), Dim(1), Dim(2), Dim(4)}),
+                            {{Dim(1), Dim(3)}, all(1), all(2), all(4)})}),
+            cut);
+  EXPECT_EQ(checked({shrink(expand(reshape(y, {Dim(6), Dim(1), Dim(8)}), {Dim(6), Dim(5), Dim(8)}),
+                            {{Dim(1), Dim(3)}, {Dim(2), Dim(4)}, all(8)})}),
+            cut);
+  EXPECT_EQ(checked({shrink(pad(y, {{Dim(0), Dim(0)}, {Dim(1), Dim(1)}}),
+                            {{Dim(1), Dim(3)}, {Dim(0), Dim(5)}})}),
+            cut);
+  EXPECT_EQ(checked({shrink(shrink(y, {{Dim(0), Dim(4)}, all(8)}), part)}), cut);
+  // Rows of what mixes axes are elements of any row, and so are places that a pad adds.
+  const int64_t whole = 6 * 16 * 8;
+  EXPECT_EQ(checked({shrink(reshape(y, {Dim(12), Dim(4)}), {{Dim(1), Dim(3)}, all(4)})}), whole);
+  EXPECT_EQ(checked({shrink(pad(y, {{Dim(1), Dim(0)}, {Dim(0), Dim(0)}}), {all(2), all(8)})}),
+            whole);
+}
+
+TEST(BoundsInference, ReductionsOfReductionsAreCutWithThem) {
+  const UOp x = host_buffer({6, 5, 4});
+  const UOp inner = reduce(Op::Max, x, {2}), outer = reduce(Op::Add, inner, {1});
+  EXPECT_EQ(checked({row_sums(shrink(outer, {{Dim(4), Dim(6)}, all(1), all(1)}))}), 2 * 20 + 2 * 5);
+}
+
+TEST(BoundsInference, WhereAPartBeginsMayBeAVariable) {
+  const UOp first = variable("first", 0, 4);
+  const UOp y = matmul(host_buffer({6, 16}), host_buffer({16, 8}));
+  const UOp part = shrink(y, {{Dim(first), Dim(first) + Dim(2)}, {Dim(3), Dim(5)}});
+  EXPECT_EQ(reduced_elements(infer_bounds(std::vector<UOp>{part})), 6 * 16 * 2);
+}
+
+// Without a reduction nothing is another node.
+TEST(BoundsInference, ElementsAreIndexArithmetic) {
+  const UOp x = relu(host_buffer({6, 4}));
+  const std::vector<UOp> sinks{shrink(x, {{Dim(1), Dim(3)}, all(4)})};
+  EXPECT_EQ(infer_bounds(sinks), sinks);
+}
+
+}  // namespace
+}  // namespace tuff::sched::testing
