@@ -12,8 +12,8 @@ std::vector<UOp> row_of_history(const UOp&, const UOp& gradient) { return {UOp()
 std::vector<UOp> row_of_lost(const UOp&, const UOp&) {
   fail<InvalidArgument>(
       "backward: a value that this was made of was asked for earlier, and what it had been computed "
-      "of, weights or the state of random numbers, is overwritten: ask for gradients before values "
-      "and before optimizer.step(), or detach() that value");
+      "of, such as weights, is overwritten: ask for gradients before values and before "
+      "optimizer.step(), or detach() that value");
 }
 constexpr GradientRule kHistory{"history", row_of_history}, kLost{"lost history", row_of_lost};
 

@@ -117,6 +117,7 @@ class Realization {
  private:
   template <class Overwritten>
   void drop_histories(const Overwritten& overwritten);
+  void keep_states(const detail::Leaves& leaves, size_t first, const Buffers& assigned);
   UOp with_history(const TensorImpl& t, const UOp& root, const UOp& memory,
                    const detail::Leaves& leaves, const Buffers& assigned) const;
   void substitute_everywhere(const ir::UOpMap<UOp>& map);
@@ -130,6 +131,7 @@ class Realization {
   std::unordered_set<const ir::Node*> seen_;
   // Nodes that know no device: the memory of each of those on which they were wanted.
   ir::UOpMap<std::map<std::string, UOp>> numbers_;
+  ir::UOpMap<UOp> kept_states_;  // by a generator's Buffer, what it holds until now
   std::optional<detail::ReplaceGuard> alone_{std::in_place};
 };
 
@@ -213,21 +215,51 @@ void Realization::substitute_everywhere(const ir::UOpMap<UOp>& map) {
   for (auto& [t, memory] : of_numbers) t->uop = memory;
 }
 
-// Memory, through which gradients flow as through what it was computed by. What is assigned to is
-// memory and no value.
-UOp Realization::with_history(const TensorImpl& t, const UOp& root, const UOp& memory,
-                              const detail::Leaves& leaves, const Buffers& assigned) const {
+// A leaf below what is to have a history; empty: it is to have none. What is assigned to is memory
+// and no value.
+UOp leaf_below(const TensorImpl& t, const UOp& root, const detail::Leaves& leaves) {
   const ir::Node* base = root.get();
   while (base->op == Op::Reshape) base = base->src(0).get();
-  if (t.requires_grad || base->op == Op::Assign || !is_float(root->dtype) || !root->device ||
-      !detail::buffer_of(memory))
-    return memory;
-  const UOp leaf = leaves.below(root);
+  const bool is_value = !t.requires_grad && base->op != Op::Assign && is_float(root->dtype);
+  return is_value && root->device ? leaves.below(root) : UOp();
+}
+
+// Gradients draw the numbers of a dropout anew. The state that they are drawn of is about to be
+// overwritten; its few words are copied where a history reads them and nothing else that is lost.
+void Realization::keep_states(const detail::Leaves& leaves, size_t first, const Buffers& assigned) {
+  Buffers states;
+  for (const Tensor& s : states_) add_assigned_buffers(uop(s).get(), states);
+  const auto is_state = [&](const ir::Node* n) { return states.count(n) > 0; };
+  const auto is_lost = [&](const ir::Node* n) { return assigned.count(n) && !is_state(n); };
+  Buffers read;
+  for (size_t i = first; i < roots_.size() && !states.empty(); i++) {
+    if (!leaf_below(*impls_[i], roots_[i], leaves) || reads_any(roots_[i], is_lost)) continue;
+    reads_any(roots_[i], [&](const ir::Node* n) {
+      if (is_state(n)) read.insert(n);
+      return false;
+    });
+  }
+  for (const Tensor& s : std::vector<Tensor>(states_)) {
+    UOp state = uop(s)->src(0);
+    while (state->op == Op::Reshape) state = state->src(0);
+    if (!read.count(state.get())) continue;
+    const UOp copy = ir::make(Op::Contiguous, state->dtype, {state});
+    kept_states_.emplace(state, copy);
+    states_.push_back(detail::derive(s, copy));
+    add(*states_.back().impl());
+  }
+}
+
+// Memory, through which gradients flow as through what it was computed by.
+UOp Realization::with_history(const TensorImpl& t, const UOp& root, const UOp& memory,
+                              const detail::Leaves& leaves, const Buffers& assigned) const {
+  const UOp leaf = detail::buffer_of(memory) ? leaf_below(t, root, leaves) : UOp();
   if (!leaf) return memory;
-  const bool overwritten =
-      !assigned.empty() && reads_any(root, [&](const ir::Node* n) { return assigned.count(n) > 0; });
-  return overwritten ? ir::with_lost_history(memory, leaf)
-                     : ir::with_history(memory, root, leaf);
+  const UOp computed = kept_states_.empty() ? root : ir::substitute(root, kept_states_);
+  const auto overwritten = [&](const ir::Node* n) { return assigned.count(n) > 0; };
+  return !assigned.empty() && reads_any(computed, overwritten)
+             ? ir::with_lost_history(memory, leaf)
+             : ir::with_history(memory, computed, leaf);
 }
 
 void Realization::run() {
@@ -240,6 +272,10 @@ void Realization::run() {
   roots_have_history_ = found.has_history;
   if (!assigned.empty())
     add_old_versions([&](const ir::Node* n) { return assigned.count(n) > 0; }, nullptr);
+  const size_t first_with_history = is_grad_enabled() ? 0 : asked;
+  std::optional<detail::Leaves> leaves;
+  if (first_with_history < roots_.size() && !engine::Capture::current()) leaves.emplace();
+  if (leaves) keep_states(*leaves, first_with_history, assigned);
   detail::PartRoots parts;
   for (const auto& t : impls_) parts.add(t->uop, t->device);
   std::vector<UOp> sinks;
@@ -252,9 +288,10 @@ void Realization::run() {
   std::vector<Ref<engine::Buffer>> buffers;
   sinks = as_memory(std::move(sinks));
   if (!sinks.empty()) buffers = engine::realize(sinks, detail::bound_variables());
-  const size_t first_with_history = is_grad_enabled() ? 0 : asked;
-  std::optional<detail::Leaves> leaves;
-  if (first_with_history < roots_.size() && !engine::Capture::current()) leaves.emplace();
+  for (auto& [state, copy] : kept_states_) {
+    const auto root = std::ranges::find(roots_, copy);
+    copy = parts.memory(size_t(root - roots_.begin()), buffers);
+  }
   ir::UOpMap<UOp> map;
   for (size_t i = 0; i < roots_.size(); i++) {
     UOp memory = parts.memory(i, buffers);

@@ -80,6 +80,24 @@ TEST_P(History, AStepOfAChainOfValuesCostsWhatItComputes) {
   expect_near(g, first * (w.pow(kSteps - 1) * kSteps));
 }
 
+// The numbers of a dropout are drawn anew for its gradients, whatever has been drawn since.
+TEST_P(History, RandomNumbersAreThoseOfTheValue) {
+  const TensorOptions on{.device = GetParam()};
+  Tensor w = trained({64}, 1);
+  const auto gradient = [&](bool asks) {
+    Tensor::manual_seed(7);
+    const Tensor h = w * (Tensor::rand({64}, on) < 0.5);
+    if (asks) h.to_vector<float>();
+    const Tensor loss = (h * h * (Tensor::rand({64}, on) + 1)).sum();
+    if (asks) loss.item();
+    if (asks) Tensor::rand({3}, on).realize();
+    return loss.gradient({w})[0].to_vector<float>();
+  };
+  const std::vector<float> want = gradient(false), got = gradient(true);
+  EXPECT_THAT(got, testing::Pointwise(testing::FloatNear(1e-5f), want));
+  EXPECT_THAT(want, testing::Contains(0.0f));
+}
+
 // What it would be computed of again is another value by then.
 TEST_P(History, OverwrittenWeightsAreAnError) {
   Tensor w = trained({3}, 1);
