@@ -52,6 +52,8 @@ class Optimizer {
   size_t groups() const { return groups_.size(); }
   /// Of all groups, in order.
   const std::vector<Tensor>& parameters() const { return parameters_; }
+  /// Those of one group.
+  std::vector<Tensor> parameters(size_t group) const;
   /// What a checkpoint holds beside the parameters, by PyTorch's names: per group
   /// "param_groups.0.lr" and per parameter, in the constructor's order, "state.0.step",
   /// "state.0.exp_avg" and so on. Options are the constructor's and are not in it. The tensors are

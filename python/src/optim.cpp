@@ -11,8 +11,13 @@ using namespace optim;
 using py::arg;
 using Tensors = std::vector<Tensor>;
 
-template <class Options, class Member>
-using Field = std::pair<const char*, Member Options::*>;
+// An argument of an optimizer, and what of its options it is.
+template <class Options, class T>
+struct Field {
+  const char* name;
+  T (*get)(const Options&);
+  void (*set)(Options&, T);
+};
 
 template <class Options, class... Members>
 ParamGroup<Options> group_from(const py::dict& given, Options options,
@@ -22,9 +27,8 @@ ParamGroup<Options> group_from(const py::dict& given, Options options,
     if (!py::isinstance<py::str>(key)) throw py::type_error("names of options are str");
     const std::string name = text_of(key);
     const auto take = [&, v = value](const auto& field) {
-      if (name != field.first) return false;
-      using Member = std::remove_reference_t<decltype(options.*field.second)>;
-      options.*field.second = v.template cast<Member>();
+      if (name != field.name) return false;
+      field.set(options, v.template cast<decltype(field.get(options))>());
       return true;
     };
     try {
@@ -49,30 +53,50 @@ void optimizer(py::module_& m, const char* name, const char* doc,
   py::class_<Kind, Base>(m, name, doc)
       .def(py::init([fields...](const Tensors& parameters, Members... values) {
              Options options;
-             ((options.*fields.second = values), ...);
+             (fields.set(options, values), ...);
              return std::make_unique<Kind>(parameters, options);
            }),
-           arg("parameters"), (arg(fields.first) = defaults.*fields.second)...)
+           arg("params"), (arg(fields.name) = fields.get(defaults))...)
       // Groups of them: dicts of "params" and options by name.
       .def(py::init([fields...](const std::vector<py::dict>& parameters, Members... values) {
              Options options;
-             ((options.*fields.second = values), ...);
+             (fields.set(options, values), ...);
              typename Kind::Groups groups;
              for (const py::dict& g : parameters)
                groups.push_back(group_from<Options, Members...>(g, options, fields...));
              return std::make_unique<Kind>(groups);
            }),
-           arg("parameters"), (arg(fields.first) = defaults.*fields.second)...);
+           arg("params"), (arg(fields.name) = fields.get(defaults))...);
 }
 
-// For a Kind's options: TUFF_FIELD(SGD, lr) is the field {"lr", &SGDOptions::lr}.
-#define TUFF_FIELD(Kind, name) std::pair(#name, &Kind##Options::name)
+// For a Kind's options: TUFF_FIELD(SGD, lr) is the argument lr, SGDOptions::lr.
+#define TUFF_FIELD(Kind, name)                                  \
+  Field<Kind::Options, decltype(Kind::Options::name)> {         \
+    #name, [](const Kind::Options& o) { return o.name; },       \
+        [](Kind::Options& o, auto value) { o.name = value; }    \
+  }
+
+template <class Options>
+Field<Options, std::pair<double, double>> betas_of() {
+  return {"betas", [](const Options& o) { return std::pair(o.beta1, o.beta2); },
+          [](Options& o, std::pair<double, double> betas) {
+            std::tie(o.beta1, o.beta2) = betas;
+          }};
+}
 
 void bind_optimizer(py::module_& m) {
   py::class_<Optimizer>(m, "Optimizer",
                         "Parameters with a gradient each, in one or more groups, and how step() "
                         "moves them.")
-      .def("zero_grad", &Optimizer::zero_grad)
+      .def(
+          "zero_grad",
+          [](Optimizer& o, bool set_to_none) {
+            if (set_to_none) return o.zero_grad();
+            for (Tensor p : o.parameters())
+              if (const Tensor g = p.grad(); g.defined()) p.set_grad(g.zeros_like());
+          },
+          arg("set_to_none") = true,
+          "Takes the parameters' gradients away, or puts zeros in their places.")
       .def("step", &Optimizer::step, arg("also") = Tensors{},
            "Realizes parameters, state and `also` (the loss, say) together.")
       .def("set_lr", py::overload_cast<double>(&Optimizer::set_lr), arg("lr"),
@@ -93,7 +117,15 @@ void bind_optimizer(py::module_& m) {
             return out;
           },
           "The same of every group.")
-      .def_property_readonly("parameters", &Optimizer::parameters)
+      .def_property_readonly(
+          "parameters", [](const Optimizer& o) { return o.parameters(); })
+      .def_property_readonly(
+          "_parameters_by_group",
+          [](const Optimizer& o) {
+            std::vector<Tensors> out;
+            for (size_t g = 0; g < o.groups(); g++) out.push_back(o.parameters(g));
+            return out;
+          })
       .def(
           "state_dict", [](const Optimizer& o) { return dict_of(o.state_dict()); },
           "Learning rates, steps and moments by PyTorch's names: \"state.0.exp_avg\".")
@@ -116,18 +148,19 @@ void bind_optimizer(py::module_& m) {
 }
 
 #define TUFF_BETAS(Kind)                                                                       \
-  TUFF_FIELD(Kind, lr), TUFF_FIELD(Kind, beta1), TUFF_FIELD(Kind, beta2),                      \
-      TUFF_FIELD(Kind, eps), TUFF_FIELD(Kind, weight_decay)
+  TUFF_FIELD(Kind, lr), betas_of<Kind::Options>(), TUFF_FIELD(Kind, eps),                      \
+      TUFF_FIELD(Kind, weight_decay)
 
 void bind_moments(py::module_& m) {
   optimizer<SGD>(m, "SGD", "v = momentum*v + (1 - dampening)*(g + weight_decay*p);  p -= lr*v",
-                 TUFF_FIELD(SGD, lr), TUFF_FIELD(SGD, momentum), TUFF_FIELD(SGD, weight_decay),
-                 TUFF_FIELD(SGD, nesterov), TUFF_FIELD(SGD, dampening), TUFF_FIELD(SGD, maximize));
+                 TUFF_FIELD(SGD, lr), TUFF_FIELD(SGD, momentum), TUFF_FIELD(SGD, dampening),
+                 TUFF_FIELD(SGD, weight_decay), TUFF_FIELD(SGD, nesterov),
+                 TUFF_FIELD(SGD, maximize));
   optimizer<Adam>(m, "Adam", "Bias-corrected moments.", TUFF_BETAS(Adam),
                   TUFF_FIELD(Adam, amsgrad), TUFF_FIELD(Adam, maximize));
   optimizer<AdamW, Adam>(m, "AdamW", "Adam with decoupled weight decay.", TUFF_BETAS(AdamW),
-                         TUFF_FIELD(AdamW, decay_matrices_only), TUFF_FIELD(AdamW, amsgrad),
-                         TUFF_FIELD(AdamW, maximize));
+                         TUFF_FIELD(AdamW, amsgrad), TUFF_FIELD(AdamW, maximize),
+                         TUFF_FIELD(AdamW, decay_matrices_only));
   optimizer<Adamax>(m, "Adamax", "Adam by the largest gradient so far.", TUFF_BETAS(Adamax),
                     TUFF_FIELD(Adamax, maximize));
   optimizer<NAdam>(m, "NAdam", "Adam with Nesterov's momentum.", TUFF_BETAS(NAdam),
@@ -137,8 +170,8 @@ void bind_moments(py::module_& m) {
   optimizer<LAMB>(m, "LAMB", "Adam's direction, scaled in every tensor to its norm.",
                   TUFF_BETAS(LAMB), TUFF_FIELD(LAMB, maximize));
   optimizer<Lion>(m, "Lion", "Steps of the momentum's sign.", TUFF_FIELD(Lion, lr),
-                  TUFF_FIELD(Lion, beta1), TUFF_FIELD(Lion, beta2),
-                  TUFF_FIELD(Lion, weight_decay), TUFF_FIELD(Lion, maximize));
+                  betas_of<Lion::Options>(), TUFF_FIELD(Lion, weight_decay),
+                  TUFF_FIELD(Lion, maximize));
 }
 
 void bind_others(py::module_& m) {
@@ -179,7 +212,7 @@ void bind_others(py::module_& m) {
                  std::move(p), LBFGSOptions{lr, max_iter, history_size, tolerance_grad,
                                             tolerance_change});
            }),
-           arg("parameters"), arg("lr") = 1.0, arg("max_iter") = 20, arg("history_size") = 100,
+           arg("params"), arg("lr") = 1.0, arg("max_iter") = 20, arg("history_size") = 100,
            arg("tolerance_grad") = 1e-7, arg("tolerance_change") = 1e-9)
       .def("step", &LBFGS::step, arg("closure"),
            "Steps by a function that computes the loss, calls its backward() and returns it.");

@@ -125,6 +125,12 @@ void bind_drawn(TensorClass& c) {
       arg("low"), arg("high"), arg("sizes"), TUFF_OPTIONS(DType::I32),
       "Whole numbers in [low, high).");
   c.def_static(
+      "randint",
+      [](int64_t high, const Sizes& sizes, DType t, const std::string& device, bool grad) {
+        return Tensor::randint(0, high, sizes, {t, device, grad});
+      },
+      arg("high"), arg("sizes"), TUFF_OPTIONS(DType::I32), "Whole numbers in [0, high).");
+  c.def_static(
       "randperm",
       [](int64_t n, DType t, const std::string& device, bool grad) {
         return Tensor::randperm(n, {t, device, grad});

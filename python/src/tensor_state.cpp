@@ -98,6 +98,7 @@ void bind_facts(TensorClass& c) {
   c.def_property_readonly("shape", &Tensor::sizes, "Extents, as a tuple.");
   c.def("sizes", &Tensor::sizes, "Extents, as a tuple; also .shape.");
   c.def("size", &Tensor::size, arg("dim"), "One extent.");
+  c.def("size", &Tensor::sizes, "All of them, as .shape.");
   c.def("dim", &Tensor::dim, "The number of axes; also .ndim.");
   c.def_property_readonly("ndim", &Tensor::dim, "The number of axes.");
   c.def("numel", &Tensor::numel, "The number of elements.");

@@ -87,6 +87,15 @@ for _name in """
 """.split() + [*_names.ALIASES]:
     globals()[_name] = getattr(Tensor, _name)
 
+long, double, half, short = int64, float64, float16, int16
+
+
+def __getattr__(name):
+    if name in ("float", "int", "bool"):  # PyTorch's dtypes of these names, which are Python's types here
+        return _names.DTYPES[name]
+    raise AttributeError(f"module 'tuff' has no attribute {name!r}")
+
+
 # `from tuff import *` leaves Python's own names, as sum() and IndexError, what they are.
 __all__ = [_name for _name in globals() if not _name.startswith("_") and not hasattr(_builtins, _name)]
 del _name

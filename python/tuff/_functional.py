@@ -112,6 +112,28 @@ def dropout(x, p=0.5, training=True):
         return x.dropout(p)
 
 
+def _channel_dropout(x, p, training, axes):
+    if x.dim() not in (axes + 1, axes + 2):
+        raise _ShapeError(f"dropout{axes}d: {tuple(x.shape)} is neither (N, C, ...) nor (C, ...) of {axes} axes")
+    kept = _Tensor.ones([*x.shape[:-axes], *[1] * axes], dtype=x.dtype, device=x.device)
+    return x * dropout(kept, p, training)
+
+
+def dropout1d(x, p=0.5, training=True):
+    """Zeroes whole channels of (N, C, L) or (C, L) with probability p and scales the rest."""
+    return _channel_dropout(x, p, training, 1)
+
+
+def dropout2d(x, p=0.5, training=True):
+    """Zeroes whole channels of (N, C, H, W) or (C, H, W) with probability p and scales the rest."""
+    return _channel_dropout(x, p, training, 2)
+
+
+def dropout3d(x, p=0.5, training=True):
+    """Zeroes whole channels of (N, C, D, H, W) or (C, D, H, W) with probability p and scales the rest."""
+    return _channel_dropout(x, p, training, 3)
+
+
 def embedding(index, weight):
     """Rows of a weight (V, C): integers (...) -> (..., C)."""
     return _Tensor.embedding(weight, index)

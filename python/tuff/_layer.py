@@ -3,15 +3,24 @@ from ._module import Module
 from ._tuff import Tensor
 
 
+def _without_inplace(args, kwargs, at):
+    if len(args) > at and isinstance(args[at], bool):
+        args = args[:at] + args[at + 1:]
+    return args, {k: v for k, v in kwargs.items() if k != "inplace"}
+
+
 class _Layer(Module):
     # What is in C++, and of what class the layers inside of it are.
     _core_class = None
     _part_classes = {}
+    _inplace_at = None  # where PyTorch has inplace among the arguments: it changes nothing, memory is planned
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if "_core_class" in cls.__dict__:  # signatures, for messages and help()
             def __init__(self, *args, **kwargs):
+                if cls._inplace_at is not None:
+                    args, kwargs = _without_inplace(args, kwargs, cls._inplace_at)
                 self.__dict__["_made_of"] = (args, kwargs)
                 self._enclose(cls._core_class(*args, **kwargs))
             __init__.__doc__ = cls._core_class.__init__.__doc__

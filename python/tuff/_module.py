@@ -289,10 +289,10 @@ class Module:
         """to("float64")"""
         return self.to(dtype="float64")
 
-    def zero_grad(self):
-        """Takes the parameters' gradients away."""
+    def zero_grad(self, set_to_none=True):
+        """Takes the parameters' gradients away; zeros take their places unless set_to_none."""
         for t in self.parameters():
-            t.grad = None
+            t.grad = None if set_to_none or t.grad is None else t.grad.zeros_like()
 
     def requires_grad_(self, requires_grad=True):
         """Of all parameters: frozen ones get no gradient, and no optimizer takes them."""

@@ -1,4 +1,6 @@
 """PyTorch's further names for functions of Tensor: aliases, functions in place, and what is a line of Python."""
+from . import _tuff
+from ._grad import no_grad as _no_grad
 from ._tuff import InvalidArgument as _InvalidArgument
 from ._tuff import Tensor as _Tensor
 from ._tuff import int32 as _int32
@@ -134,7 +136,12 @@ def randint_like(self, low, high):
     return _Tensor.randint(low, high, self.shape, dtype=_int32, device=self.device).cast(self.dtype)
 
 
-METHODS = (clamp_min, clamp_max, positive, rsub, narrow_copy, type_as, is_floating_point, is_signed, is_nonzero,
+def cpu(self):
+    """to("CPU")"""
+    return self.to("CPU")
+
+
+METHODS = (cpu, clamp_min, clamp_max, positive, rsub, narrow_copy, type_as, is_floating_point, is_signed, is_nonzero,
            is_same_size, element_size, new_empty, new_full, new_ones, new_zeros, randint_like)
 
 
@@ -185,8 +192,33 @@ DRAWN = (
            {"p": 0.5}, "1 with probability p, else 0, in place."),
 )
 
+# What PyTorch calls dtypes, and the functions that cast to them.
+DTYPES = {"bool": _tuff.bool_, "double": _tuff.float64, "float": _tuff.float32, "half": _tuff.float16, "int": _tuff.int32,
+          "long": _tuff.int64, "short": _tuff.int16}
+
+
+def _cast(name, dtype):
+    def cast(self):
+        return self.cast(dtype)
+
+    cast.__name__ = cast.__qualname__ = name
+    cast.__doc__ = f"cast() to {dtype}."
+    return cast
+
+
+def _set_data(self, value):
+    with _no_grad():
+        self.assign(value)
+
+
+data = property(lambda self: self.detach(), _set_data, doc="detach(), which writes what it is of; assigned to, the elements.")
+
 for _method in METHODS:
     setattr(_Tensor, _method.__name__, _method)
+for _name, _dtype in DTYPES.items():
+    setattr(_Tensor, _name, _cast(_name, _dtype))
+_Tensor.bfloat16 = _cast("bfloat16", _tuff.bfloat16)
+_Tensor.data = data
 for _name in IN_PLACE:
     setattr(_Tensor, f"{_name}_", _in_place(_name))
 for _method in DRAWN:

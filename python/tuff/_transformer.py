@@ -1,4 +1,7 @@
-"""Layers of the Transformer, of the modules of tuff.nn, so that each of these has its hooks and mode."""
+"""Layers of the Transformer, with PyTorch's arguments: (time, batch, features) unless batch_first, and in boolean masks
+true is left out. Of the modules of tuff.nn, so that each of these has its hooks and mode."""
+import copy
+
 from . import nn
 from ._grad import no_grad
 from ._module import Module, ModuleList
@@ -8,14 +11,14 @@ from ._tuff import InvalidArgument, Tensor, realize
 class _Block(Module):
     """What encoder and decoder layers have: attentions and a feed-forward network around `norms` norms."""
 
-    def __init__(self, features, norms, dim_feedforward, dropout, activation, layer_norm_eps, norm_first, options):
-        if activation not in ("relu", "gelu"):
-            raise InvalidArgument(f"Transformer: activation {activation!r} is neither relu nor gelu")
-        self.linear1 = nn.Linear(features, dim_feedforward, **options)
+    def __init__(self, d_model, norms, dim_feedforward, dropout, activation, layer_norm_eps, norm_first, bias, placed):
+        if not callable(activation) and activation not in ("relu", "gelu"):
+            raise InvalidArgument(f"Transformer: activation {activation!r} is neither relu nor gelu nor a function")
+        self.linear1 = nn.Linear(d_model, dim_feedforward, bias, **placed)
         self.dropout = nn.Dropout(dropout)
-        self.linear2 = nn.Linear(dim_feedforward, features, **options)
+        self.linear2 = nn.Linear(dim_feedforward, d_model, bias, **placed)
         for i in range(1, norms + 1):
-            setattr(self, f"norm{i}", nn.LayerNorm(features, layer_norm_eps, **options))
+            setattr(self, f"norm{i}", nn.LayerNorm(d_model, layer_norm_eps, **placed))
         for i in range(1, norms + 1):
             setattr(self, f"dropout{i}", nn.Dropout(dropout))
         self.activation = activation
@@ -27,12 +30,13 @@ class _Block(Module):
 
     def _feed(self, x):
         y = self.linear1(x)
-        return self.linear2(self.dropout(y.relu() if self.activation == "relu" else y.gelu()))
+        y = self.activation(y) if callable(self.activation) else getattr(y, self.activation)()
+        return self.linear2(self.dropout(y))
 
 
 class TransformerEncoderLayer(_Block):
-    """Self-attention and a feed-forward network, of (batch, time, features)."""
-    self_attn: nn.MultiHeadAttention
+    """Self-attention and a feed-forward network."""
+    self_attn: nn.MultiheadAttention
     linear1: nn.Linear
     linear2: nn.Linear
     norm1: nn.LayerNorm
@@ -41,22 +45,22 @@ class TransformerEncoderLayer(_Block):
     dropout1: nn.Dropout
     dropout2: nn.Dropout
     norm_first: bool
-    activation: str
 
-    def __init__(self, features, heads, dim_feedforward=2048, dropout=0.1, activation="relu", layer_norm_eps=1e-5,
-                 norm_first=False, **options):
-        self.self_attn = nn.MultiHeadAttention(features, heads, dropout, **options)
-        super().__init__(features, 2, dim_feedforward, dropout, activation, layer_norm_eps, norm_first, options)
+    def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu", layer_norm_eps=1e-5,
+                 batch_first=False, norm_first=False, bias=True, **placed):
+        self.self_attn = nn.MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **placed)
+        super().__init__(d_model, 2, dim_feedforward, dropout, activation, layer_norm_eps, norm_first, bias, placed)
 
-    def forward(self, src, src_mask=None, is_causal=False, src_key_padding_mask=None):
-        x = self._around(1, src, lambda y: self.self_attn(y, y, y, src_mask, is_causal, src_key_padding_mask))
+    def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
+        x = self._around(1, src, lambda y: self.self_attn(y, y, y, src_key_padding_mask, False, src_mask,
+                                                          is_causal=is_causal)[0])
         return self._around(2, x, self._feed)
 
 
 class TransformerDecoderLayer(_Block):
     """Self-attention, attention to a memory and a feed-forward network."""
-    self_attn: nn.MultiHeadAttention
-    multihead_attn: nn.MultiHeadAttention
+    self_attn: nn.MultiheadAttention
+    multihead_attn: nn.MultiheadAttention
     linear1: nn.Linear
     linear2: nn.Linear
     norm1: nn.LayerNorm
@@ -67,29 +71,27 @@ class TransformerDecoderLayer(_Block):
     dropout2: nn.Dropout
     dropout3: nn.Dropout
     norm_first: bool
-    activation: str
 
-    def __init__(self, features, heads, dim_feedforward=2048, dropout=0.1, activation="relu", layer_norm_eps=1e-5,
-                 norm_first=False, **options):
-        self.self_attn = nn.MultiHeadAttention(features, heads, dropout, **options)
-        self.multihead_attn = nn.MultiHeadAttention(features, heads, dropout, **options)
-        super().__init__(features, 3, dim_feedforward, dropout, activation, layer_norm_eps, norm_first, options)
+    def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu", layer_norm_eps=1e-5,
+                 batch_first=False, norm_first=False, bias=True, **placed):
+        self.self_attn = nn.MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **placed)
+        self.multihead_attn = nn.MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **placed)
+        super().__init__(d_model, 3, dim_feedforward, dropout, activation, layer_norm_eps, norm_first, bias, placed)
 
-    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_is_causal=False, tgt_key_padding_mask=None,
-                memory_key_padding_mask=None):
-        x = self._around(1, tgt, lambda y: self.self_attn(y, y, y, tgt_mask, tgt_is_causal, tgt_key_padding_mask))
-        x = self._around(2, x, lambda y: self.multihead_attn(y, memory, memory, memory_mask, False,
-                                                             memory_key_padding_mask))
+    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
+                memory_key_padding_mask=None, tgt_is_causal=False, memory_is_causal=False):
+        x = self._around(1, tgt, lambda y: self.self_attn(y, y, y, tgt_key_padding_mask, False, tgt_mask,
+                                                          is_causal=tgt_is_causal)[0])
+        x = self._around(2, x, lambda y: self.multihead_attn(y, memory, memory, memory_key_padding_mask, False,
+                                                             memory_mask, is_causal=memory_is_causal)[0])
         return self._around(3, x, self._feed)
 
 
 class _Stack(Module):
-    _layer_class = None
-
-    def __init__(self, features, heads, num_layers, norm=False, **options):
-        self.layers = ModuleList([self._layer_class(features, heads, **options) for _ in range(num_layers)])
-        placed = {k: v for k, v in options.items() if k in ("dtype", "device")}
-        self.norm = nn.LayerNorm(features, options.get("layer_norm_eps", 1e-5), **placed) if norm else None
+    def __init__(self, layer, num_layers, norm):
+        self.layers = ModuleList([copy.deepcopy(layer) for _ in range(num_layers)])
+        self.num_layers = num_layers
+        self.norm = norm
 
     def _through(self, x, *rest):
         for layer in self.layers:
@@ -98,36 +100,48 @@ class _Stack(Module):
 
 
 class TransformerEncoder(_Stack):
-    """num_layers encoder layers, which take `options`, and with `norm` a LayerNorm behind them."""
-    _layer_class = TransformerEncoderLayer
+    """num_layers copies of an encoder layer, and what is behind them, as a LayerNorm."""
     layers: ModuleList
-    norm: nn.LayerNorm | None
+    num_layers: int
+    norm: Module | None
 
-    def forward(self, src, src_mask=None, is_causal=False, src_key_padding_mask=None):
-        return self._through(src, src_mask, is_causal, src_key_padding_mask)
+    def __init__(self, encoder_layer, num_layers, norm=None):
+        super().__init__(encoder_layer, num_layers, norm)
+
+    def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=False):
+        return self._through(src, mask, src_key_padding_mask, is_causal)
 
 
 class TransformerDecoder(_Stack):
-    """num_layers decoder layers, which take `options`, and with `norm` a LayerNorm behind them."""
-    _layer_class = TransformerDecoderLayer
+    """num_layers copies of a decoder layer, and what is behind them, as a LayerNorm."""
     layers: ModuleList
-    norm: nn.LayerNorm | None
+    num_layers: int
+    norm: Module | None
 
-    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_is_causal=False, tgt_key_padding_mask=None,
-                memory_key_padding_mask=None):
-        return self._through(tgt, memory, tgt_mask, memory_mask, tgt_is_causal, tgt_key_padding_mask,
-                             memory_key_padding_mask)
+    def __init__(self, decoder_layer, num_layers, norm=None):
+        super().__init__(decoder_layer, num_layers, norm)
+
+    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
+                memory_key_padding_mask=None, tgt_is_causal=False, memory_is_causal=False):
+        return self._through(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
+                             tgt_is_causal, memory_is_causal)
 
 
 class Transformer(Module):
-    """An encoder of src and a decoder of tgt that attends to it, each with a LayerNorm behind its layers, which
-    take `options`; of (batch, time, features)."""
+    """An encoder of src and a decoder of tgt that attends to it, each with a LayerNorm behind its layers."""
     encoder: TransformerEncoder
     decoder: TransformerDecoder
 
-    def __init__(self, features=512, heads=8, num_encoder_layers=6, num_decoder_layers=6, **options):
-        self.encoder = TransformerEncoder(features, heads, num_encoder_layers, True, **options)
-        self.decoder = TransformerDecoder(features, heads, num_decoder_layers, True, **options)
+    def __init__(self, d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048,
+                 dropout=0.1, activation="relu", custom_encoder=None, custom_decoder=None, layer_norm_eps=1e-5,
+                 batch_first=False, norm_first=False, bias=True, **placed):
+        def stack(kind, layer, count):
+            made = layer(d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first,
+                         bias, **placed)
+            return kind(made, count, nn.LayerNorm(d_model, layer_norm_eps, **placed))
+
+        self.encoder = custom_encoder or stack(TransformerEncoder, TransformerEncoderLayer, num_encoder_layers)
+        self.decoder = custom_decoder or stack(TransformerDecoder, TransformerDecoderLayer, num_decoder_layers)
         matrices = [p for p in self.parameters() if p.ndim > 1]
         with no_grad():
             for p in matrices:
@@ -135,10 +149,11 @@ class Transformer(Module):
         realize(matrices)
 
     def forward(self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, src_key_padding_mask=None,
-                tgt_key_padding_mask=None, memory_key_padding_mask=None, src_is_causal=False, tgt_is_causal=False):
-        memory = self.encoder(src, src_mask, src_is_causal, src_key_padding_mask)
-        return self.decoder(tgt, memory, tgt_mask, memory_mask, tgt_is_causal, tgt_key_padding_mask,
-                            memory_key_padding_mask)
+                tgt_key_padding_mask=None, memory_key_padding_mask=None, src_is_causal=False, tgt_is_causal=False,
+                memory_is_causal=False):
+        memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
+        return self.decoder(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
+                            tgt_is_causal, memory_is_causal)
 
     @staticmethod
     def generate_square_subsequent_mask(size, **options):

@@ -3,6 +3,7 @@ import sys as _sys
 
 from . import _functional as functional  # noqa: F401
 from . import _init as init  # noqa: F401
+from . import _parameters as utils  # noqa: F401
 from ._layer import _Layer
 from ._module import (  # noqa: F401
     Function, HookHandle, LoadReport, Module, ModuleDict, ModuleList, Parameter, Sequential,
@@ -100,6 +101,7 @@ class EmbeddingBag(_Layer):
 class Dropout(_Layer):
     """Zeroes with probability p and scales the rest; only in training mode."""
     _core_class = _nn.Dropout
+    _inplace_at = 1
     p: float
 
 
@@ -131,31 +133,37 @@ class Flatten(_Layer):
 class ReLU(_Layer):
     """max(x, 0)"""
     _core_class = _nn.ReLU
+    _inplace_at = 0
 
 
 class ReLU6(_Layer):
     """min(max(x, 0), 6)"""
     _core_class = _nn.ReLU6
+    _inplace_at = 0
 
 
 class SELU(_Layer):
     """elu() of fixed alpha and scale, which keep mean and variance."""
     _core_class = _nn.SELU
+    _inplace_at = 0
 
 
 class ELU(_Layer):
     """x, or alpha (exp(x) - 1) below 0."""
     _core_class = _nn.ELU
+    _inplace_at = 1
 
 
 class CELU(_Layer):
     """x, or alpha (exp(x / alpha) - 1) below 0."""
     _core_class = _nn.CELU
+    _inplace_at = 1
 
 
 class Hardtanh(_Layer):
     """x kept in min..max."""
     _core_class = _nn.Hardtanh
+    _inplace_at = 2
 
 
 class PReLU(_Layer):
@@ -172,16 +180,19 @@ class LogSigmoid(_Layer):
 class Hardsigmoid(_Layer):
     """x/6 + 1/2, kept in 0..1."""
     _core_class = _nn.Hardsigmoid
+    _inplace_at = 0
 
 
 class Hardswish(_Layer):
     """x hardsigmoid(x)"""
     _core_class = _nn.Hardswish
+    _inplace_at = 0
 
 
 class Mish(_Layer):
     """x tanh(softplus(x))"""
     _core_class = _nn.Mish
+    _inplace_at = 0
 
 
 class Softsign(_Layer):
@@ -207,6 +218,7 @@ class Softmin(_Layer):
 class LeakyReLU(_Layer):
     """x where it is above 0, else negative_slope * x."""
     _core_class = _nn.LeakyReLU
+    _inplace_at = 1
 
 
 class GELU(_Layer):
@@ -217,6 +229,7 @@ class GELU(_Layer):
 class SiLU(_Layer):
     """x * sigmoid(x)"""
     _core_class = _nn.SiLU
+    _inplace_at = 0
 
 
 class Sigmoid(_Layer):
@@ -289,6 +302,16 @@ class GRU(_Layer):
     _core_class = _nn.GRU
 
 
+from ._attention import MultiheadAttention  # noqa: E402,F401
+from ._layers_of_functions import (  # noqa: E402,F401
+    CosineSimilarity, Dropout1d, Dropout2d, Dropout3d, Hardshrink, PairwiseDistance, ParameterDict, ParameterList, RReLU,
+    Softmax2d, Softshrink, Threshold, Unflatten, UpsamplingBilinear2d, UpsamplingNearest2d,
+)
+from ._losses import (  # noqa: E402,F401
+    BCELoss, BCEWithLogitsLoss, CTCLoss, CosineEmbeddingLoss, CrossEntropyLoss, GaussianNLLLoss, HingeEmbeddingLoss,
+    HuberLoss, KLDivLoss, L1Loss, MSELoss, MarginRankingLoss, NLLLoss, PoissonNLLLoss, SmoothL1Loss, SoftMarginLoss,
+    TripletMarginLoss,
+)
 from ._transformer import (  # noqa: E402,F401
     Transformer, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder,
     TransformerEncoderLayer,
@@ -307,3 +330,4 @@ from ._windows import (  # noqa: E402,F401
 # So that `import tuff.nn.functional as F` finds them.
 _sys.modules[__name__ + ".functional"] = functional
 _sys.modules[__name__ + ".init"] = init
+_sys.modules[__name__ + ".utils"] = utils

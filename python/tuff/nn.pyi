@@ -4,6 +4,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Seque
 from . import DTypeLike, Padding, PerAxis, Tensor
 from . import _functional as functional
 from . import _init as init
+from . import _parameters as utils
 
 
 class LoadReport(NamedTuple):
@@ -50,7 +51,7 @@ class Module:
     def to(self, *args: DTypeLike | Sequence[str], device: str | Sequence[str] = '',
            dtype: DTypeLike | None = None) -> Module: ...
     def train(self, mode: bool = True) -> Module: ...
-    def zero_grad(self) -> None: ...
+    def zero_grad(self, set_to_none: bool = True) -> None: ...
 
 
 class Function(Module):
@@ -148,7 +149,7 @@ BatchNorm3d = BatchNorm
 
 
 class CELU(Module):
-    def __init__(self, alpha: float = 1.0) -> None: ...
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None: ...
 
 
 class ChannelShuffle(Module):
@@ -265,11 +266,11 @@ class ConvTranspose3d(Module):
 
 class Dropout(Module):
     p: float
-    def __init__(self, p: float = 0.5) -> None: ...
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None: ...
 
 
 class ELU(Module):
-    def __init__(self, alpha: float = 1.0) -> None: ...
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None: ...
 
 
 class Embedding(Module):
@@ -331,14 +332,16 @@ class GroupNorm(Module):
                  dtype: DTypeLike = ..., device: str = '') -> None: ...
 
 
-class Hardsigmoid(Module): ...
+class Hardsigmoid(Module):
+    def __init__(self, inplace: bool = False) -> None: ...
 
 
-class Hardswish(Module): ...
+class Hardswish(Module):
+    def __init__(self, inplace: bool = False) -> None: ...
 
 
 class Hardtanh(Module):
-    def __init__(self, min: float = -1.0, max: float = 1.0) -> None: ...
+    def __init__(self, min: float = -1.0, max: float = 1.0, inplace: bool = False) -> None: ...
 
 
 class Identity(Module): ...
@@ -404,7 +407,7 @@ class LayerNorm2d(Module):
 
 
 class LeakyReLU(Module):
-    def __init__(self, negative_slope: float = 0.01) -> None: ...
+    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None: ...
 
 
 class Linear(Module):
@@ -477,7 +480,8 @@ class MaxUnpool3d(Module):
                  padding: PerAxis = 0) -> None: ...
 
 
-class Mish(Module): ...
+class Mish(Module):
+    def __init__(self, inplace: bool = False) -> None: ...
 
 
 class MultiHeadAttention(Module):
@@ -535,10 +539,12 @@ class RNNCell(Module):
                  device: str = '') -> None: ...
 
 
-class ReLU(Module): ...
+class ReLU(Module):
+    def __init__(self, inplace: bool = False) -> None: ...
 
 
-class ReLU6(Module): ...
+class ReLU6(Module):
+    def __init__(self, inplace: bool = False) -> None: ...
 
 
 class ReflectionPad1d(Module):
@@ -565,10 +571,12 @@ class ReplicationPad3d(Module):
     def __init__(self, padding: PerAxis) -> None: ...
 
 
-class SELU(Module): ...
+class SELU(Module):
+    def __init__(self, inplace: bool = False) -> None: ...
 
 
-class SiLU(Module): ...
+class SiLU(Module):
+    def __init__(self, inplace: bool = False) -> None: ...
 
 
 class Sigmoid(Module): ...
@@ -595,35 +603,171 @@ class Tanh(Module): ...
 class Tanhshrink(Module): ...
 
 
+class BCELoss(Module):
+    def __init__(self, weight: Tensor | None = None, *, reduction: str = 'mean') -> None: ...
+
+
+class BCEWithLogitsLoss(Module):
+    def __init__(self, weight: Tensor | None = None, *, reduction: str = 'mean', pos_weight: Tensor | None =
+                 None) -> None: ...
+
+
+class CTCLoss(Module):
+    def __init__(self, blank: int = 0, reduction: str = 'mean', zero_infinity: bool = False) -> None: ...
+
+
+class CosineEmbeddingLoss(Module):
+    def __init__(self, margin: float = 0.0, *, reduction: str = 'mean') -> None: ...
+
+
+class CosineSimilarity(Module):
+    def __init__(self, dim: int = 1, eps: float = 1e-08) -> None: ...
+
+
+class CrossEntropyLoss(Module):
+    def __init__(self, weight: Tensor | None = None, *, ignore_index: int = -100, reduction: str = 'mean',
+                 label_smoothing: float = 0.0) -> None: ...
+
+
+class Dropout1d(Module): ...
+
+
+class Dropout2d(Module): ...
+
+
+class Dropout3d(Module): ...
+
+
+class GaussianNLLLoss(Module):
+    def __init__(self, *, full: bool = False, eps: float = 1e-06, reduction: str = 'mean') -> None: ...
+
+
+class Hardshrink(Module):
+    def __init__(self, lambd: float = 0.5) -> None: ...
+
+
+class HingeEmbeddingLoss(Module):
+    def __init__(self, margin: float = 1.0, *, reduction: str = 'mean') -> None: ...
+
+
+class HuberLoss(Module):
+    def __init__(self, reduction: str = 'mean', delta: float = 1.0) -> None: ...
+
+
+class KLDivLoss(Module):
+    def __init__(self, *, reduction: str = 'mean', log_target: bool = False) -> None: ...
+
+
+class L1Loss(Module):
+    def __init__(self, *, reduction: str = 'mean') -> None: ...
+
+
+class MSELoss(Module):
+    def __init__(self, *, reduction: str = 'mean') -> None: ...
+
+
+class MarginRankingLoss(Module):
+    def __init__(self, margin: float = 0.0, *, reduction: str = 'mean') -> None: ...
+
+
+class MultiheadAttention(MultiHeadAttention):
+    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, add_bias_kv:
+                 bool = False, add_zero_attn: bool = False, kdim: int | None = None, vdim: int | None = None,
+                 batch_first: bool = False, device: str = '', dtype: DTypeLike = 'float32') -> None: ...
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
+                need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
+                is_causal: bool = False) -> tuple[Tensor, Tensor | None]: ...
+
+
+class NLLLoss(Module):
+    def __init__(self, weight: Tensor | None = None, *, ignore_index: int = -100, reduction: str = 'mean') -> None: ...
+
+
+class PairwiseDistance(Module):
+    def __init__(self, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False) -> None: ...
+
+
+class ParameterDict(Module):
+    def __init__(self, values: Mapping[str, Tensor] = ()) -> None: ...
+    def update(self, values: Mapping[str, Tensor]) -> ParameterDict: ...
+    def keys(self) -> Iterable[str]: ...
+    def values(self) -> Iterable[Tensor]: ...
+    def items(self) -> Iterable[tuple[str, Tensor]]: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __contains__(self, name: str) -> bool: ...
+    def __getitem__(self, name: str) -> Any: ...
+    def __setitem__(self, name: str, value: Tensor) -> None: ...
+    def __delitem__(self, name: str) -> None: ...
+
+
+class ParameterList(Module):
+    def __init__(self, values: Iterable[Tensor] = ()) -> None: ...
+    def append(self, value: Tensor) -> ParameterList: ...
+    def extend(self, values: Iterable[Tensor]) -> ParameterList: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __getitem__(self, index: Any) -> Any: ...
+    def __setitem__(self, index: Any, value: Tensor) -> None: ...
+
+
+class PoissonNLLLoss(Module):
+    def __init__(self, log_input: bool = True, full: bool = False, *, eps: float = 1e-08, reduction: str =
+                 'mean') -> None: ...
+
+
+class RReLU(Module):
+    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False) -> None: ...
+
+
+class SmoothL1Loss(Module):
+    def __init__(self, *, reduction: str = 'mean', beta: float = 1.0) -> None: ...
+
+
+class SoftMarginLoss(Module):
+    def __init__(self, *, reduction: str = 'mean') -> None: ...
+
+
+class Softmax2d(Module): ...
+
+
+class Softshrink(Module):
+    def __init__(self, lambd: float = 0.5) -> None: ...
+
+
+class Threshold(Module):
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None: ...
+
+
 class Transformer(Module):
     encoder: TransformerEncoder
     decoder: TransformerDecoder
-    def __init__(self, features: int = 512, heads: int = 8, num_encoder_layers: int = 6,
-                 num_decoder_layers: int = 6, **options: Any) -> None: ...
-    def forward(self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None,
-                tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
-                src_key_padding_mask: Tensor | None = None,
-                tgt_key_padding_mask: Tensor | None = None,
-                memory_key_padding_mask: Tensor | None = None, src_is_causal: bool = False,
-                tgt_is_causal: bool = False) -> Tensor: ...
+    def __init__(self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int
+                 = 6, dim_feedforward: int = 2048, dropout: float = 0.1, activation: str | Callable[[Tensor],
+                 Tensor] = 'relu', custom_encoder: Module | None = None, custom_decoder: Module | None = None,
+                 layer_norm_eps: float = 1e-05, batch_first: bool = False, norm_first: bool = False, bias: bool
+                 = True, **placed: Any) -> None: ...
+    def forward(self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None, tgt_mask: Tensor | None = None,
+                memory_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
+                tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
+                src_is_causal: bool = False, tgt_is_causal: bool = False, memory_is_causal: bool = False) -> Tensor: ...
     @staticmethod
-    def generate_square_subsequent_mask(size: int, **options: Any) -> Tensor: ...
+    def generate_square_subsequent_mask(size: PerAxis | None, **options: Any) -> Tensor: ...
 
 
 class TransformerDecoder(Module):
     layers: ModuleList
-    norm: LayerNorm | None
-    def __init__(self, features: int, heads: int, num_layers: int, norm: bool = False,
-                 **options: Any) -> None: ...
-    def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None,
-                memory_mask: Tensor | None = None, tgt_is_causal: bool = False,
-                tgt_key_padding_mask: Tensor | None = None,
-                memory_key_padding_mask: Tensor | None = None) -> Tensor: ...
+    num_layers: int
+    norm: Module | None
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None: ...
+    def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None =
+                None, tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
+                tgt_is_causal: bool = False, memory_is_causal: bool = False) -> Tensor: ...
 
 
 class TransformerDecoderLayer(Module):
-    self_attn: MultiHeadAttention
-    multihead_attn: MultiHeadAttention
+    self_attn: MultiheadAttention
+    multihead_attn: MultiheadAttention
     linear1: Linear
     linear2: Linear
     norm1: LayerNorm
@@ -634,27 +778,25 @@ class TransformerDecoderLayer(Module):
     dropout2: Dropout
     dropout3: Dropout
     norm_first: bool
-    activation: str
-    def __init__(self, features: int, heads: int, dim_feedforward: int = 2048,
-                 dropout: float = 0.1, activation: str = 'relu', layer_norm_eps: float = 1e-05,
-                 norm_first: bool = False, **options: Any) -> None: ...
-    def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None,
-                memory_mask: Tensor | None = None, tgt_is_causal: bool = False,
-                tgt_key_padding_mask: Tensor | None = None,
-                memory_key_padding_mask: Tensor | None = None) -> Tensor: ...
+    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation:
+                 str | Callable[[Tensor], Tensor] = 'relu', layer_norm_eps: float = 1e-05, batch_first: bool =
+                 False, norm_first: bool = False, bias: bool = True, **placed: Any) -> None: ...
+    def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None =
+                None, tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
+                tgt_is_causal: bool = False, memory_is_causal: bool = False) -> Tensor: ...
 
 
 class TransformerEncoder(Module):
     layers: ModuleList
-    norm: LayerNorm | None
-    def __init__(self, features: int, heads: int, num_layers: int, norm: bool = False,
-                 **options: Any) -> None: ...
-    def forward(self, src: Tensor, src_mask: Tensor | None = None, is_causal: bool = False,
-                src_key_padding_mask: Tensor | None = None) -> Tensor: ...
+    num_layers: int
+    norm: Module | None
+    def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None) -> None: ...
+    def forward(self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
+                is_causal: bool = False) -> Tensor: ...
 
 
 class TransformerEncoderLayer(Module):
-    self_attn: MultiHeadAttention
+    self_attn: MultiheadAttention
     linear1: Linear
     linear2: Linear
     norm1: LayerNorm
@@ -663,12 +805,30 @@ class TransformerEncoderLayer(Module):
     dropout1: Dropout
     dropout2: Dropout
     norm_first: bool
-    activation: str
-    def __init__(self, features: int, heads: int, dim_feedforward: int = 2048,
-                 dropout: float = 0.1, activation: str = 'relu', layer_norm_eps: float = 1e-05,
-                 norm_first: bool = False, **options: Any) -> None: ...
-    def forward(self, src: Tensor, src_mask: Tensor | None = None, is_causal: bool = False,
-                src_key_padding_mask: Tensor | None = None) -> Tensor: ...
+    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation:
+                 str | Callable[[Tensor], Tensor] = 'relu', layer_norm_eps: float = 1e-05, batch_first: bool =
+                 False, norm_first: bool = False, bias: bool = True, **placed: Any) -> None: ...
+    def forward(self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
+                is_causal: bool = False) -> Tensor: ...
+
+
+class TripletMarginLoss(Module):
+    def __init__(self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-06, swap: bool = False, *,
+                 reduction: str = 'mean') -> None: ...
+
+
+class Unflatten(Module):
+    def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+
+class UpsamplingBilinear2d(UpsamplingNearest2d):
+    def forward(self, x: Tensor) -> Tensor: ...
+
+
+class UpsamplingNearest2d(Module):
+    def __init__(self, size: PerAxis | None = None, scale_factor: float | Sequence[float] | None = None) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
 
 
 def Parameter(data: Tensor) -> Tensor: ...

@@ -1,7 +1,8 @@
 """Types of tuff.optim."""
-from typing import Any, Callable, Mapping, Sequence, overload
+from typing import Any, Callable, Iterator, Mapping, MutableMapping, Sequence, overload
 
 from . import Tensor
+from . import _lr_scheduler as lr_scheduler
 
 # Parameters, or groups of them: "params" and options by name.
 _Parameters = Sequence[Tensor] | Sequence[Mapping[str, Any]]
@@ -16,6 +17,8 @@ class Optimizer:
     def lr_values(self) -> list[float]: ...
     @property
     def parameters(self) -> list[Tensor]: ...
+    @property
+    def param_groups(self) -> list[ParamGroup]: ...
     def load_state_dict(self, state: dict[str, Tensor]) -> None: ...
     @overload
     def set_lr(self, lr: float) -> None: ...
@@ -23,7 +26,16 @@ class Optimizer:
     def set_lr(self, lr: float, group: int) -> None: ...
     def state_dict(self) -> dict[str, Tensor]: ...
     def step(self, also: Sequence[Tensor] = ()) -> None: ...
-    def zero_grad(self) -> None: ...
+    def zero_grad(self, set_to_none: bool = True) -> None: ...
+
+
+class ParamGroup(MutableMapping[str, Any]):
+    def __init__(self, optimizer: Optimizer, number: int) -> None: ...
+    def __delitem__(self, name: str) -> None: ...
+    def __getitem__(self, name: str) -> Any: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
+    def __setitem__(self, name: str, value: Any) -> None: ...
 
 
 class OptimizerGroup:
@@ -45,92 +57,85 @@ class AveragedParameters:
 
 
 class SGD(Optimizer):
-    def __init__(self, parameters: _Parameters, lr: float = 0.01, momentum: float = 0.0,
-                 weight_decay: float = 0.0, nesterov: bool = False, dampening: float = 0.0,
+    def __init__(self, params: _Parameters, lr: float = 0.01, momentum: float = 0.0,
+                 dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False,
                  maximize: bool = False) -> None: ...
 
 
 class Adam(Optimizer):
-    def __init__(self, parameters: _Parameters, lr: float = 0.001, beta1: float = 0.9,
-                 beta2: float = 0.999, eps: float = 1e-08, weight_decay: float = 0.0,
+    def __init__(self, params: _Parameters, lr: float = 0.001, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-08, weight_decay: float = 0.0,
                  amsgrad: bool = False, maximize: bool = False) -> None: ...
 
 
 class AdamW(Adam):
-    def __init__(self, parameters: _Parameters, lr: float = 0.001, beta1: float = 0.9,
-                 beta2: float = 0.999, eps: float = 1e-08, weight_decay: float = 0.01,
-                 decay_matrices_only: bool = False, amsgrad: bool = False,
-                 maximize: bool = False) -> None: ...
+    def __init__(self, params: _Parameters, lr: float = 0.001, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-08, weight_decay: float = 0.01,
+                 amsgrad: bool = False, maximize: bool = False,
+                 decay_matrices_only: bool = False) -> None: ...
 
 
 class Adamax(Optimizer):
-    def __init__(self, parameters: _Parameters, lr: float = 0.002, beta1: float = 0.9,
-                 beta2: float = 0.999, eps: float = 1e-08, weight_decay: float = 0.0,
+    def __init__(self, params: _Parameters, lr: float = 0.002, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-08, weight_decay: float = 0.0,
                  maximize: bool = False) -> None: ...
 
 
 class NAdam(Optimizer):
-    def __init__(self, parameters: _Parameters, lr: float = 0.002, beta1: float = 0.9,
-                 beta2: float = 0.999, eps: float = 1e-08, weight_decay: float = 0.0,
+    def __init__(self, params: _Parameters, lr: float = 0.002, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-08, weight_decay: float = 0.0,
                  momentum_decay: float = 0.004, maximize: bool = False) -> None: ...
 
 
 class RAdam(Optimizer):
-    def __init__(self, parameters: _Parameters, lr: float = 0.001, beta1: float = 0.9,
-                 beta2: float = 0.999, eps: float = 1e-08, weight_decay: float = 0.0,
+    def __init__(self, params: _Parameters, lr: float = 0.001, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-08, weight_decay: float = 0.0,
                  maximize: bool = False) -> None: ...
 
 
 class LAMB(Optimizer):
-    def __init__(self, parameters: _Parameters, lr: float = 0.001, beta1: float = 0.9,
-                 beta2: float = 0.999, eps: float = 1e-06, weight_decay: float = 0.0,
+    def __init__(self, params: _Parameters, lr: float = 0.001, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-06, weight_decay: float = 0.0,
                  maximize: bool = False) -> None: ...
 
 
 class Lion(Optimizer):
-    def __init__(self, parameters: _Parameters, lr: float = 0.0001, beta1: float = 0.9,
-                 beta2: float = 0.99, weight_decay: float = 0.0,
+    def __init__(self, params: _Parameters, lr: float = 0.0001, betas: tuple[float, float] = (0.9, 0.99), weight_decay: float = 0.0,
                  maximize: bool = False) -> None: ...
 
 
 class RMSprop(Optimizer):
-    def __init__(self, parameters: _Parameters, lr: float = 0.01, alpha: float = 0.99,
+    def __init__(self, params: _Parameters, lr: float = 0.01, alpha: float = 0.99,
                  eps: float = 1e-08, weight_decay: float = 0.0, momentum: float = 0.0,
                  centered: bool = False, maximize: bool = False) -> None: ...
 
 
 class Adagrad(Optimizer):
-    def __init__(self, parameters: _Parameters, lr: float = 0.01, lr_decay: float = 0.0,
+    def __init__(self, params: _Parameters, lr: float = 0.01, lr_decay: float = 0.0,
                  weight_decay: float = 0.0, initial_accumulator_value: float = 0.0,
                  eps: float = 1e-10, maximize: bool = False) -> None: ...
 
 
 class Adadelta(Optimizer):
-    def __init__(self, parameters: _Parameters, lr: float = 1.0, rho: float = 0.9,
+    def __init__(self, params: _Parameters, lr: float = 1.0, rho: float = 0.9,
                  eps: float = 1e-06, weight_decay: float = 0.0,
                  maximize: bool = False) -> None: ...
 
 
 class ASGD(Optimizer):
-    def __init__(self, parameters: _Parameters, lr: float = 0.01, lambd: float = 0.0001,
+    def __init__(self, params: _Parameters, lr: float = 0.01, lambd: float = 0.0001,
                  alpha: float = 0.75, t0: float = 1000000.0, weight_decay: float = 0.0,
                  maximize: bool = False) -> None: ...
 
 
 class Adafactor(Optimizer):
-    def __init__(self, parameters: _Parameters, lr: float = 0.01, beta2_decay: float = -0.8,
+    def __init__(self, params: _Parameters, lr: float = 0.01, beta2_decay: float = -0.8,
                  eps1: float | None = None, eps2: float = 0.001, d: float = 1.0,
                  weight_decay: float = 0.0, maximize: bool = False) -> None: ...
 
 
 class LARS(Optimizer):
-    def __init__(self, parameters: _Parameters, lr: float = 0.01, momentum: float = 0.9,
+    def __init__(self, params: _Parameters, lr: float = 0.01, momentum: float = 0.9,
                  weight_decay: float = 0.0001, nesterov: bool = False, trust: float = 0.001,
                  eps: float = 0.0, maximize: bool = False) -> None: ...
 
 
 class Muon(Optimizer):
-    def __init__(self, parameters: _Parameters, lr: float = 0.001, weight_decay: float = 0.1,
+    def __init__(self, params: _Parameters, lr: float = 0.001, weight_decay: float = 0.1,
                  momentum: float = 0.95, nesterov: bool = True, eps: float = 1e-07,
                  ns_steps: int = 5, maximize: bool = False) -> None: ...
 

@@ -101,6 +101,13 @@ void Optimizer::set_lr(double lr) {
   for (size_t g = 0; g < groups_.size(); g++) set_lr(lr, g);
 }
 
+std::vector<Tensor> Optimizer::parameters(size_t group) const {
+  std::vector<Tensor> out;
+  for (size_t i = 0; i < parameters_.size(); i++)
+    if (group_of_[i] == group) out.push_back(parameters_[i]);
+  return out;
+}
+
 void Optimizer::set_lr(double lr, size_t group) {
   require_amount(kind(), "lr", lr);
   if (group >= groups_.size())

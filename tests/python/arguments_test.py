@@ -155,7 +155,7 @@ class Refusals(unittest.TestCase):
         self.assert_says(TypeError, "conv2d(): stride has to be an int or a sequence of ints, not str", x.conv2d, x, stride="a")
         self.assert_says(TypeError, "Linear(): in_features has to be an int, not str", tuff.nn.Linear, "a", 3)
         self.assert_says(TypeError, "Linear(): x has to be a Tensor, not list", tuff.nn.Linear(2, 3), [1.0])
-        self.assert_says(TypeError, "SGD(): parameters[0] has to be a Tensor or a dict, not int", tuff.optim.SGD, [3])
+        self.assert_says(TypeError, "SGD(): params[0] has to be a Tensor or a dict, not int", tuff.optim.SGD, [3])
         self.assert_says(TypeError, "save(): tensors['a'] has to be a Tensor, not int", tuff.save, "a.npz", {"a": 3})
         self.assert_says(TypeError, "grad(): grad has to be a Tensor or None, not int", setattr, x, "grad", 3)
         self.assert_says(TypeError, '"a" has to be a Tensor, not int', tuff.nn.load_state_dict, {"a": x}, {"a": 3})

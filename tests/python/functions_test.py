@@ -226,6 +226,7 @@ ELSEWHERE = {
     "from_blob", "from_bytes", "from_file", "copy_to", "copy_from", "numpy", "data_ptr",
     "all_reduce", "shard", "shard_", "shard_axis", "shard_like",  # shards_test.py
     "linear_cross_entropy",  # autograd_test.py
+    "bool", "bfloat16", "double", "float", "half", "int", "long", "short", "data",  # training_test.py
 }
 # Against PyTorch (torch_functions_test.py), and the conformance suite's rows.
 WITH_TORCH = set("""

@@ -108,7 +108,8 @@ class Names(unittest.TestCase):
                 nn.Conv3d: (2, 3, 1), nn.ConvTranspose1d: (2, 3, 1), nn.ConvTranspose2d: (2, 3, 1), nn.ConvTranspose3d: (2, 3, 1),
                 nn.GroupNorm: (2, 4), nn.InstanceNorm: (2,), nn.LayerNorm2d: (2,), nn.EmbeddingBag: (2, 3),
                 nn.RNNCell: (2, 3), nn.LSTMCell: (2, 3), nn.GRUCell: (2, 3), nn.TransformerEncoderLayer: (4, 2),
-                nn.TransformerDecoderLayer: (4, 2), nn.TransformerEncoder: (4, 2, 1), nn.TransformerDecoder: (4, 2, 1),
+                nn.TransformerDecoderLayer: (4, 2), nn.TransformerEncoder: (nn.TransformerEncoderLayer(4, 2), 1),
+                nn.TransformerDecoder: (nn.TransformerDecoderLayer(4, 2), 1), nn.MultiheadAttention: (4, 2),
                 nn.Transformer: (4, 2, 1, 1)}
         for cls, args in made.items():
             layer = cls(*args)

@@ -9,7 +9,7 @@ import tuff
 
 FOLDER = pathlib.Path(tuff.__file__).parent
 # What classes have beyond their stubs: Python's own, and pybind11's.
-OWN = set(dir(object)) | {"__dict__", "__weakref__", "__module__", "__array_ufunc__", "__init__",
+OWN = set(dir(object)) | {"__abstractmethods__", "__dict__", "__weakref__", "__module__", "__array_ufunc__", "__init__",
                           "__annotations__"}
 # Of Python's own, those that a class may have of its own and name.
 NAMED = {"__init__", "__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__", "__hash__", "__format__", "__reduce__"}

@@ -226,36 +226,150 @@ class Attention(unittest.TestCase):
         self.assertRaises(tuff.ShapeError, ours, tensor(q), tensor(q), tensor(v))
 
 
+class Losses(unittest.TestCase):
+    """Modules of losses, and layers that are functions, beside PyTorch's."""
+
+    def check(self, make, *given, **options):
+        got = make(nn)(*(tensor(x) if isinstance(x, torch.Tensor) else x for x in given), **options)
+        want = make(torch.nn)(*given, **options)
+        np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=2e-5, atol=2e-6)
+
+    def test_of_two(self):
+        x, y = torch.rand(4, 5) * 0.8 + 0.1, torch.rand(4, 5)
+        for name, options in (("L1Loss", {"reduction": "sum"}), ("MSELoss", {}), ("SmoothL1Loss", {"beta": 0.3}),
+                              ("HuberLoss", {"delta": 0.2}), ("KLDivLoss", {"reduction": "batchmean"}),
+                              ("BCELoss", {}), ("BCEWithLogitsLoss", {"reduction": "none"}), ("PoissonNLLLoss", {"full": True})):
+            self.check(lambda lib: getattr(lib, name)(**options), x, y)
+        signs = (x > 0.5).float() * 2 - 1
+        self.check(lambda lib: lib.SoftMarginLoss(), x, signs)
+        self.check(lambda lib: lib.HingeEmbeddingLoss(0.7), x, signs)
+
+    def test_of_classes(self):
+        x, y = torch.randn(4, 5), torch.tensor([0, 4, 2, 2])
+        self.check(lambda lib: lib.CrossEntropyLoss(label_smoothing=0.1), x, y)
+        self.check(lambda lib: lib.NLLLoss(ignore_index=2), x.log_softmax(1), y)
+        weight = torch.rand(5)
+        ours = nn.CrossEntropyLoss(tensor(weight))
+        want = torch.nn.CrossEntropyLoss(weight)(x, y)
+        np.testing.assert_allclose(ours(tensor(x), tensor(y)).numpy(), want.numpy(), rtol=2e-5)
+        self.assertEqual(list(ours.state_dict()), ["weight"])
+
+    def test_of_three(self):
+        a, b, c = torch.randn(4, 5), torch.randn(4, 5), torch.randn(4, 5)
+        self.check(lambda lib: lib.TripletMarginLoss(0.5, swap=True), a, b, c)
+        self.check(lambda lib: lib.GaussianNLLLoss(full=True), a, b, c.abs())
+        signs = torch.tensor([1.0, -1, 1, -1])
+        self.check(lambda lib: lib.CosineEmbeddingLoss(0.1), a, b, signs)
+        self.check(lambda lib: lib.MarginRankingLoss(0.1), a[:, 0], b[:, 0], signs)
+        self.check(lambda lib: lib.CTCLoss(), torch.randn(6, 2, 5).log_softmax(2), torch.tensor([[1, 2], [3, 3]]),
+                   torch.tensor([6, 6]), torch.tensor([2, 2]))
+
+    def test_layers_that_are_functions(self):
+        x, image = torch.randn(3, 8), torch.randn(2, 3, 4, 4)
+        for make in (lambda lib: lib.Threshold(0.1, 2.0), lambda lib: lib.Softshrink(0.3), lambda lib: lib.Hardshrink(),
+                     lambda lib: lib.RReLU().eval(), lambda lib: lib.Unflatten(1, (2, 4)), lambda lib: lib.ReLU(True),
+                     lambda lib: lib.LeakyReLU(0.1, inplace=True), lambda lib: lib.Dropout(0.5, True).eval()):
+            self.check(make, x.clone())
+        self.check(lambda lib: lib.Softmax2d(), image)
+        self.check(lambda lib: lib.UpsamplingNearest2d(scale_factor=2), image)
+        self.check(lambda lib: lib.UpsamplingBilinear2d(size=(6, 7)), image)
+        self.check(lambda lib: lib.CosineSimilarity(), x, x.flip(0))
+        self.check(lambda lib: lib.PairwiseDistance(1.0), x, x.flip(0))
+
+    def test_dropout_of_channels(self):
+        layer = nn.Dropout2d(0.5).train()
+        per_channel = layer(tuff.ones(4, 16, 3, 3)).reshape(64, 9)
+        self.assertEqual(per_channel.amin(1).tolist(), per_channel.amax(1).tolist())
+        self.assertEqual(set(per_channel[:, 0].tolist()), {0.0, 2.0})
+        self.assertEqual(layer.eval()(tuff.ones(2, 2, 2, 2)).amin().item(), 1)
+        self.assertRaises(tuff.ShapeError, layer, tuff.ones(2, 2))
+
+    def test_containers_of_parameters(self):
+        both = nn.ParameterList([tuff.ones(2), tuff.zeros(3)])
+        self.assertEqual([k for k, _ in both.named_parameters()], ["0", "1"])
+        self.assertEqual(len(both), 2)
+        both[1] = tuff.ones(3)
+        self.assertTrue(both[-1].requires_grad)
+        named = nn.ParameterDict({"a": tuff.ones(2)})
+        named["b"] = tuff.ones(1)
+        self.assertEqual(list(named.keys()), ["a", "b"])
+        del named["a"]
+        self.assertEqual(list(named.state_dict()), ["b"])
+        vector = nn.utils.parameters_to_vector(both.parameters())
+        nn.utils.vector_to_parameters(vector * 2, both.parameters())
+        self.assertEqual(both[0].tolist(), [2, 2])
+        self.assertRaises(tuff.InvalidArgument, nn.utils.vector_to_parameters, vector[1:], both.parameters())
+
+
+class MultiheadAttention(unittest.TestCase):
+    def check(self, ours, theirs, *given, **options):
+        got = ours(*map(tensor, given), **{k: tensor(v) if isinstance(v, torch.Tensor) else v for k, v in options.items()})
+        wanted = theirs(*given, **options)
+        for g, w in zip(got, wanted):
+            self.assertEqual(g is None, w is None)
+            if w is not None:
+                np.testing.assert_allclose(g.numpy(), w.detach().numpy(), rtol=1e-4, atol=1e-5)
+
+    def test_layouts(self):
+        for batch_first in (False, True):
+            ours, theirs = pair(nn.MultiheadAttention(8, 2, batch_first=batch_first),
+                                torch.nn.MultiheadAttention(8, 2, batch_first=batch_first))
+            q, k = torch.randn(4, 3, 8), torch.randn((4, 5, 8) if batch_first else (5, 3, 8))
+            self.check(ours, theirs, q, k, k)
+            self.check(ours, theirs, q, k, k, average_attn_weights=False)
+            self.check(ours, theirs, q, k, k, need_weights=False)
+            self.check(ours, theirs, q[0], k[0], k[0])
+
+    def test_masks(self):
+        ours, theirs = pair(nn.MultiheadAttention(8, 2), torch.nn.MultiheadAttention(8, 2))
+        x = torch.randn(5, 3, 8)
+        hidden = torch.ones(5, 5).triu(1).bool()
+        padding = torch.tensor([[False] * 5, [False] * 3 + [True] * 2, [False, True, False, False, True]])
+        self.check(ours, theirs, x, x, x, attn_mask=hidden, key_padding_mask=padding)
+        self.check(ours, theirs, x, x, x, attn_mask=torch.randn(5, 5))
+        self.check(ours, theirs, x, x, x, attn_mask=torch.randn(6, 5, 5))
+        got = ours(tensor(x), tensor(x), tensor(x), is_causal=True)[0]
+        np.testing.assert_allclose(got.numpy(), theirs(x, x, x, attn_mask=hidden)[0].detach().numpy(), rtol=1e-4, atol=1e-5)
+
+    def test_what_is_not_there(self):
+        self.assertRaisesRegex(tuff.InvalidArgument, "add_bias_kv", nn.MultiheadAttention, 8, 2, add_bias_kv=True)
+
+
 class Transformers(unittest.TestCase):
     compare = Layers.compare
-    CASES = ({}, {"activation": "gelu", "norm_first": True, "layer_norm_eps": 1e-3})
+    CASES = ({}, {"activation": "gelu", "norm_first": True, "layer_norm_eps": 1e-3}, {"batch_first": True})
 
     def test_layers(self):
-        src, memory = torch.randn(2, 5, 8), torch.randn(2, 4, 8)
+        src, memory = torch.randn(2, 5, 8), torch.randn(2, 5, 8)
         for options in self.CASES:
-            self.compare(nn.TransformerEncoderLayer(8, 2, 16, **options),
-                         torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, **options), src)
-            self.compare(nn.TransformerDecoderLayer(8, 2, 16, **options),
-                         torch.nn.TransformerDecoderLayer(8, 2, 16, batch_first=True, **options), src, memory)
+            for kind, given in (("TransformerEncoderLayer", [src]), ("TransformerDecoderLayer", [src, memory])):
+                self.compare(getattr(nn, kind)(8, 2, 16, **options), getattr(torch.nn, kind)(8, 2, 16, **options), *given)
         self.assertRaises(tuff.InvalidArgument, nn.TransformerEncoderLayer, 8, 2, activation="tanh")
+        self.compare(nn.TransformerEncoderLayer(8, 2, 16, activation=lambda x: x.silu()),
+                     torch.nn.TransformerEncoderLayer(8, 2, 16, activation=torch.nn.functional.silu), src)
+
+    def stacks(self, lib, kind, norm):
+        layer = getattr(lib, f"Transformer{kind}Layer")(8, 2, 16, batch_first=True)
+        return getattr(lib, f"Transformer{kind}")(layer, 2, lib.LayerNorm(8) if norm else None)
 
     def test_stacks(self):
         src, memory = torch.randn(2, 5, 8), torch.randn(2, 4, 8)
-        encoder = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2, torch.nn.LayerNorm(8))
-        self.compare(nn.TransformerEncoder(8, 2, 2, norm=True, dim_feedforward=16), encoder, src)
-        decoder = torch.nn.TransformerDecoder(torch.nn.TransformerDecoderLayer(8, 2, 16, batch_first=True), 2)
-        self.compare(nn.TransformerDecoder(8, 2, 2, dim_feedforward=16), decoder, src, memory)
+        self.compare(self.stacks(nn, "Encoder", True), self.stacks(torch.nn, "Encoder", True), src)
+        decoder = self.stacks(torch.nn, "Decoder", False)
+        self.compare(self.stacks(nn, "Decoder", False), decoder, src, memory)
         hidden = torch.ones(5, 5).triu(1).bool()
-        ours, theirs = pair(nn.TransformerDecoder(8, 2, 2, dim_feedforward=16), decoder)
-        got = ours(tensor(src), tensor(memory), tgt_is_causal=True)
-        np.testing.assert_allclose(got.numpy(), theirs(src, memory, tgt_mask=hidden).detach().numpy(), rtol=1e-4, atol=1e-5)
+        ours, theirs = pair(self.stacks(nn, "Decoder", False), decoder)
+        want = theirs(src, memory, tgt_mask=hidden).detach().numpy()
+        for own in ({"tgt_mask": tensor(hidden)}, {"tgt_is_causal": True}):
+            np.testing.assert_allclose(ours(tensor(src), tensor(memory), **own).numpy(), want, rtol=1e-4, atol=1e-5)
 
     def test_both(self):
         src, tgt = torch.randn(2, 5, 8), torch.randn(2, 4, 8)
         for options in self.CASES:
-            reference = torch.nn.Transformer(8, 2, 2, 1, 16, batch_first=True, **options)
-            self.compare(nn.Transformer(8, 2, 2, 1, dim_feedforward=16, **options), reference, src, tgt)
-        ours, theirs = pair(nn.Transformer(8, 2, 2, 1, dim_feedforward=16, **options), reference)
+            options = {"batch_first": True, **options}
+            reference = torch.nn.Transformer(8, 2, 2, 1, 16, **options)
+            self.compare(nn.Transformer(8, 2, 2, 1, 16, **options), reference, src, tgt)
+        ours, theirs = pair(nn.Transformer(8, 2, 2, 1, 16, **options), reference)
         self.assertEqual(set(ours.state_dict()), set(theirs.state_dict()))
         hidden = theirs.generate_square_subsequent_mask(4)
         np.testing.assert_array_equal(nn.Transformer.generate_square_subsequent_mask(4).numpy(), hidden.numpy())

@@ -17,14 +17,6 @@ torch.manual_seed(4)
 STEPS = 20
 
 
-def renamed(options):
-    """Options under PyTorch's names."""
-    options = dict(options)
-    if "beta1" in options or "beta2" in options:
-        options["betas"] = options.pop("beta1", 0.9), options.pop("beta2", 0.999)
-    return options
-
-
 # PyTorch 1.13 has two of them, and the one for single tensors takes mu twice: the documented formula, which
 # later versions have in both, is that of the other.
 EXTRA = {"NAdam": {"foreach": True}}
@@ -45,7 +37,7 @@ class Steps(unittest.TestCase):
     def compare(self, name, options, captured=False, rtol=2e-4, atol=2e-5):
         module, reference = pair()
         ours = getattr(optim, name)(module.parameters(), **options)
-        theirs = getattr(torch.optim, name)(reference.parameters(), **renamed(options), **EXTRA.get(name, {}))
+        theirs = getattr(torch.optim, name)(reference.parameters(), **options, **EXTRA.get(name, {}))
         x, y = torch.randn(16, 3), torch.randn(16, 2)
         before = [p.detach().clone() for p in reference.parameters()]
 
@@ -76,14 +68,14 @@ class Steps(unittest.TestCase):
     CASES = {
         "SGD": ({"lr": 0.1}, {"lr": 0.05, "momentum": 0.9, "dampening": 0.3, "weight_decay": 0.01},
                 {"lr": 0.01, "momentum": 0.9, "nesterov": True, "maximize": True}),
-        "Adam": ({"lr": 0.01}, {"lr": 0.01, "amsgrad": True, "weight_decay": 0.1, "beta2": 0.9}, {"lr": 0.01, "maximize": True}),
-        "AdamW": ({"lr": 0.01, "weight_decay": 0.1}, {"lr": 0.01, "amsgrad": True, "beta1": 0.8, "weight_decay": 0.01}),
+        "Adam": ({"lr": 0.01}, {"lr": 0.01, "amsgrad": True, "weight_decay": 0.1, "betas": (0.9, 0.9)}, {"lr": 0.01, "maximize": True}),
+        "AdamW": ({"lr": 0.01, "weight_decay": 0.1}, {"lr": 0.01, "amsgrad": True, "betas": (0.8, 0.999), "weight_decay": 0.01}),
         "RMSprop": ({"lr": 0.01}, {"lr": 0.005, "momentum": 0.9, "centered": True, "weight_decay": 0.1, "alpha": 0.9}),
         "Adagrad": ({"lr": 0.05}, {"lr": 0.05, "lr_decay": 0.1, "weight_decay": 0.1, "initial_accumulator_value": 0.2}),
         "Adadelta": ({"lr": 1.0}, {"lr": 0.5, "rho": 0.8, "eps": 1e-4, "weight_decay": 0.1}),
-        "Adamax": ({"lr": 0.01}, {"lr": 0.02, "beta2": 0.9, "weight_decay": 0.1}),
-        "NAdam": ({"lr": 0.01}, {"lr": 0.01, "beta2": 0.9, "momentum_decay": 0.05, "weight_decay": 0.1}),
-        "RAdam": ({"lr": 0.01}, {"lr": 0.02, "beta2": 0.9, "weight_decay": 0.1}),
+        "Adamax": ({"lr": 0.01}, {"lr": 0.02, "betas": (0.9, 0.9), "weight_decay": 0.1}),
+        "NAdam": ({"lr": 0.01}, {"lr": 0.01, "betas": (0.9, 0.9), "momentum_decay": 0.05, "weight_decay": 0.1}),
+        "RAdam": ({"lr": 0.01}, {"lr": 0.02, "betas": (0.9, 0.9), "weight_decay": 0.1}),
         "ASGD": ({"lr": 0.1}, {"lr": 0.1, "lambd": 0.01, "t0": 5, "alpha": 0.5, "weight_decay": 0.1}),
     }
 

@@ -189,6 +189,46 @@ class Optimizers(unittest.TestCase):
         failing = scheduler(lambda o: optim.LambdaLR(o, lambda step: 1 if step < 1 else [][step]))
         self.assertRaises(IndexError, failing.step)
 
+    def test_groups_of_parameters(self):
+        a, b = (nn.Parameter(tuff.ones(2)) for _ in range(2))
+        optimizer = optim.AdamW([{"params": [a]}, {"params": [b], "lr": 0.5, "betas": (0.5, 0.9)}], lr=0.1)
+        groups = optimizer.param_groups
+        self.assertEqual([dict(g)["lr"] for g in groups], [0.1, 0.5])
+        self.assertEqual([g["params"][0] is not None and g["params"][0].tolist() for g in groups], [[1, 1], [1, 1]])
+        groups[0]["lr"] = 0.25
+        self.assertEqual(optimizer.lr_values, [0.25, 0.5])
+        self.assertIn("lr=0.5", repr(groups[1]))
+        with self.assertRaisesRegex(tuff.InvalidArgument, "weight_decay"):
+            groups[0]["weight_decay"] = 0
+        with self.assertRaisesRegex(tuff.InvalidArgument, "params"):
+            del groups[0]["params"]
+        with self.assertRaises(KeyError):
+            groups[0]["momentum"]
+        (a * b).sum().backward()
+        optimizer.zero_grad(set_to_none=False)
+        self.assertEqual(a.grad.tolist(), [0, 0])
+        optimizer.zero_grad()
+        self.assertIsNone(a.grad)
+        self.assertIs(optim.lr_scheduler.StepLR, optim.StepLR)
+
+    def test_names_of_dtypes(self):
+        x = tuff.tensor([0.0, 1.5, -2.5])
+        for name, dtype in (("bool", tuff.bool_), ("double", tuff.float64), ("float", tuff.float32), ("half", tuff.float16),
+                            ("int", tuff.int32), ("long", tuff.int64), ("short", tuff.int16)):
+            self.assertEqual(getattr(tuff, name), dtype)
+            self.assertEqual(getattr(x, name)().dtype, dtype)
+        self.assertEqual(x.long().tolist(), [0, 1, -2])
+        self.assertEqual((x.bfloat16().dtype, x.cpu().device), (tuff.bfloat16, "CPU"))
+        self.assertRaises(AttributeError, getattr, tuff, "float7")
+
+    def test_data(self):
+        layer = nn.Linear(2, 2)
+        layer.weight.data.uniform_(1, 2)
+        self.assertTrue((layer.weight >= 1).all().item())
+        layer.weight.data = tuff.zeros(2, 2)
+        self.assertEqual(layer.weight.abs().sum().item(), 0)
+        self.assertTrue(layer.weight.requires_grad and not layer.weight.data.requires_grad)
+
     def test_clipping(self):
         x = tuff.tensor([3.0, 4.0], requires_grad=True)
         (x * x / 2).sum().backward()
