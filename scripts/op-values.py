@@ -236,8 +236,8 @@ def where_table(t):
 
 
 def fold(op, t, values):
-    """Values in index order; f16 and bf16 add and multiply in f32."""
-    acc = "f32" if t in ("f16", "bf16") and op != "max" else t
+    """Values in index order; f16 and bf16 multiply in f32, and floats are added in f64."""
+    acc = t if t not in FLOATS or op == "max" else "f64" if op == "add" else "f32" if t in ("f16", "bf16") else t
     if not values:
         if op != "max":
             return encode(t, int(op == "mul")) if t not in FLOATS else encode(t, float(op == "mul"))

@@ -1,6 +1,6 @@
 // `tuff bringup`: one part of a device after the other, from what can do no harm to what does work,
-// and on request a fault. For the first time that a driver meets a device; scripts/gpu-check runs
-// it before anything else.
+// a few cases of the conformance suite, and on request a fault. For the first time that a driver
+// meets a device; scripts/gpu-check runs it before anything else.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -11,8 +11,10 @@
 
 #include "base/check.h"
 #include "base/os.h"
+#include "check/run_case.h"
+#include "check/suite.h"
+#include "cli/bringup_report.h"
 #include "cli/command.h"
-#include "base/json.h"
 #include "engine/device.h"
 #include "hcq/launch.h"
 
@@ -24,7 +26,7 @@ using hcq::MemoryKind;
 using hcq::Span;
 
 struct BringupOptions {
-  std::string device, until;
+  std::string device, until, report;
   bool fault = false, json = false;
 };
 
@@ -73,7 +75,7 @@ class Room {
 
 class Bringup {
  public:
-  explicit Bringup(const BringupOptions& o) : o_(o) {}
+  explicit Bringup(const BringupOptions& o) : o_(o), report_(o.report, o.json) {}
 
   int run() {
     using Step = std::string (Bringup::*)();
@@ -82,12 +84,20 @@ class Bringup {
       Step step;
     };
     const Row rows[] = {
-        {"find", &Bringup::find},      {"open", &Bringup::open},
-        {"memory", &Bringup::memory},  {"signal", &Bringup::signal},
-        {"timestamp", &Bringup::time}, {"host wait", &Bringup::wait_for_host},
-        {"copy", &Bringup::copy},      {"copy queue", &Bringup::copy_queue},
-        {"kernel", &Bringup::kernel},  {"kernels in order", &Bringup::kernels_in_order},
-        {"replay", &Bringup::replay},  {"fault", &Bringup::fault},
+        {"machine", &Bringup::machine},
+        {"find", &Bringup::find},
+        {"open", &Bringup::open},
+        {"memory", &Bringup::memory},
+        {"signal", &Bringup::signal},
+        {"timestamp", &Bringup::time},
+        {"host wait", &Bringup::wait_for_host},
+        {"copy", &Bringup::copy},
+        {"copy queue", &Bringup::copy_queue},
+        {"kernel", &Bringup::kernel},
+        {"kernels in order", &Bringup::kernels_in_order},
+        {"replay", &Bringup::replay},
+        {"suite", &Bringup::suite},
+        {"fault", &Bringup::fault},
     };
     if (!o_.until.empty() &&
         std::ranges::none_of(rows, [&](const Row& row) { return row.name == o_.until; })) {
@@ -106,7 +116,8 @@ class Bringup {
 
  private:
   bool take(const char* name, const std::function<std::string()>& step) {
-    if (!o_.json) fmt::print("{:<18}", name), std::fflush(stdout);
+    report_.begin(name);
+    facts_ = nullptr;
     const uint64_t begin = os::monotonic_ns();
     std::string status = "passed", detail;
     try {
@@ -116,11 +127,7 @@ class Bringup {
     } catch (const std::exception& e) {
       status = "failed", detail = e.what();
     }
-    const double ms = double(os::monotonic_ns() - begin) / 1e6;
-    if (o_.json)
-      print_json({{"step", name}, {"status", status}, {"ms", ms}, {"detail", detail}});
-    else
-      fmt::print("{:<7} {:>9.3f} ms  {}\n", status, ms, detail);
+    report_.end(name, status, double(os::monotonic_ns() - begin) / 1e6, detail, facts_);
     return status != "failed";
   }
 
@@ -138,7 +145,14 @@ class Bringup {
     require_equal(got, expected, what);
   }
 
-  // Nothing is opened. The kind's first where a selector is no name of the list ("uuid=...").
+  std::string machine() {
+    facts_ = machine_facts();
+    const std::string driver = facts_["nvidia_driver"];
+    return fmt::format("tuff {}, {}{}{}", facts_["tuff"].get<std::string>(),
+                       facts_["kernel"].get<std::string>(), driver.empty() ? "" : ", ", driver);
+  }
+
+  // Nothing is kept open. The kind's first where a selector is no name of the list ("uuid=...").
   std::string find() {
     const std::string kind = o_.device.substr(0, o_.device.find(':'));
     std::string reasons, names;
@@ -158,7 +172,11 @@ class Bringup {
   std::string open() {
     device_ = engine::Device::get(o_.device);
     const hcq::DeviceInfo& info = device().info();
-    return fmt::format("{}, {}, {} MiB", info.name, info.driver, info.memory_bytes >> 20);
+    facts_ = {{"description", info.description}, {"uuid", info.uuid}};
+    for (const auto& [name, value] : info.features) facts_[name] = value;
+    return fmt::format("{}, {}{}{}, {} MiB", info.name, info.driver,
+                       info.api_version.empty() ? "" : " ", info.api_version,
+                       info.memory_bytes >> 20);
   }
 
   std::string memory() {
@@ -289,9 +307,25 @@ class Bringup {
                        step.stats().submits_per_replay);
   }
 
+  // Of each kind of work a little, in this process.
+  std::string suite() {
+    const std::vector<const check::Case*> cases = check::matching(kSuite);
+    size_t ran = 0;
+    for (const check::Case* c : cases) {
+      if (os::interrupted()) break;
+      const check::CaseResult r = check::run_case(*c, device_->name(), "", 0);
+      if (!r.expected)
+        fail<Error>("{} of {} cases ran, then {}: {}: {}", ran, cases.size(), r.name,
+                    check::name(r.verdict), r.message);
+      ran++;
+    }
+    return fmt::format("{} cases of tuff check --filter '{}'", ran, kSuite);
+  }
+
   std::string fault() {
     const std::string kind = device().name().substr(0, device().name().find(':'));
-    if (kind != "AMD") throw Absent("only devices that are driven directly tell where a fault was");
+    if (kind != "AMD" && kind != "NV")
+      throw Absent("only devices that are driven directly tell where a fault was");
     constexpr uint64_t kNowhere = 0x7ead'0000'0000;
     const Room room(device(), 4096, MemoryKind::Device);
     const hcq::MemoryBlock nowhere{kNowhere, 4096, nullptr, MemoryKind::Device, 0};
@@ -307,8 +341,13 @@ class Bringup {
   }
 
   static constexpr uint64_t kFirst[] = {1};  // value of a signal, as a list's slot
+  static constexpr const char* kSuite =
+      "add/f32/*,mul/i64/*,cast/f32*,reduce_add/f32/*,Tensor.matmul*/f32/*,Tensor.softmax/f32/*,"
+      "Tensor.gather/f32/*,Tensor.conv2d/f32/*";
 
   const BringupOptions& o_;
+  BringupReport report_;
+  Json facts_;  // of the step that is taken
   std::shared_ptr<engine::Device> device_;
 };
 
@@ -327,9 +366,15 @@ void add_bringup_command(CLI::App& app, Action& chosen) {
   command->add_flag("--fault", o->fault,
                     "At the end reads memory that is not mapped; the device has to say where");
   command->add_flag("--json", o->json, "One JSON object per step on standard output");
+  command
+      ->add_option("--report", o->report,
+                   "Writes what is to be told of the machine and of each step there too, one JSON "
+                   "object per line; a step that ends the program or the machine is named")
+      ->type_name("FILE");
   command->footer(
       "Examples:\n"
       "  tuff bringup --device VULKAN\n"
+      "  tuff bringup --device NV --report nv.jsonl\n"
       "  tuff bringup --device AMD --until memory");
   command->callback([o, &chosen] { chosen = [o] { return Bringup(*o).run(); }; });
 }

@@ -31,8 +31,8 @@ struct KernelOptions {
   /// For the CPU: C that defines a function of that name. It is called once for each workgroup,
   /// with pointers (to const for inputs), which the group's `unsigned x, y, z` may follow.
   std::string c = {};
-  /// For OpenCL devices: OpenCL C 1.2 that defines a `__kernel` of that name, whose parameters are
-  /// `__global` pointers (to const for inputs), and the size of a workgroup.
+  /// For OpenCL devices, CUDA and NV: OpenCL C 1.2 that defines a `__kernel` of that name, whose
+  /// parameters are `__global` pointers (to const for inputs), and the size of a workgroup.
   std::string opencl = {};
   std::array<int64_t, 3> local{1, 1, 1};
   /// Macros of `glsl`, `c` and `opencl`: 32-bit integers or floats.

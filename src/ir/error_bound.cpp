@@ -109,7 +109,7 @@ class Analysis {
   }
   Bounded reduce(const Node& n) {
     const Op op = n.get<ReduceArg>().op;
-    const DType acc = op == Op::Max ? n.dtype : accumulator(n.dtype);
+    const DType acc = reference_accumulator(op, n.dtype);
     ReduceError error(op, n.dtype);
     Scalar value = Scalar::of_int(n.dtype, op == Op::Mul);
     bool started = false;

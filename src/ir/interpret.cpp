@@ -206,12 +206,17 @@ std::vector<int64_t> Evaluation::scattered_elements(const Node& n) const {
 HostArray Evaluation::scattered(const Node& n) const {
   const Op op = n.get<ScatterArg>().op;
   HostArray a = src(n, 0);
+  // Narrow floats may be rounded at each store.
+  const DType acc = n.dtype == DType::F32 && op == Op::Add ? DType::F64 : n.dtype;
   const std::vector<int64_t> to = scattered_elements(n);
+  std::unordered_map<int64_t, Scalar> totals;
   for (size_t i = 0; i < to.size(); i++) {
     if (to[i] < 0) continue;
-    const Scalar pair[2] = {a.at(to[i]), src(n, 1).at(int64_t(i))};
-    set(a, to[i], op == Op::Assign ? pair[1] : eval_scalar(op, n.dtype, pair));
+    Scalar& total = totals.try_emplace(to[i], a.at(to[i]).cast(acc)).first->second;
+    const Scalar pair[2] = {total, src(n, 1).at(int64_t(i)).cast(acc)};
+    total = op == Op::Assign ? pair[1] : eval_scalar(op, acc, pair);
   }
+  for (const auto& [at, total] : totals) set(a, at, total.cast(n.dtype));
   return a;
 }
 
@@ -304,7 +309,7 @@ HostArray Evaluation::reduced(const Node& n) const {
   const ReduceArg& r = n.get<ReduceArg>();
   const HostArray& x = src(n, 0);
   HostArray a = fresh(n);
-  const DType acc = r.op == Op::Max || !is_float(n.dtype) ? n.dtype : accumulator(n.dtype);
+  const DType acc = reference_accumulator(r.op, n.dtype);
   std::vector<Scalar> totals(size_t(a.count()), Scalar{});
   std::vector<bool> started(size_t(a.count()), false);
   const std::vector<int64_t> to = reduced_elements(n);

@@ -68,8 +68,7 @@ class Evaluation {
   std::vector<UOp> kept_;  // what was asked for: the nodes that values_ names stay alive
 };
 
-// Values of the roots. Reduces accumulate in index order in the accumulator dtype of base's
-// accumulator() for Add/Mul of f16/bf16 and in the dtype itself otherwise.
+// Values of the roots. Reduces and scatters fold in index order, in reference_accumulator().
 std::vector<HostArray> interpret(std::span<const UOp> roots, const Bindings& bindings);
 
 // Runs a linear list for every group and local id of the launch. Buffers by Param slot.

@@ -224,4 +224,9 @@ Scalar reduce_identity(Op op, DType t) {
   return Scalar::of_int(t, int64_t(uint64_t(-1) << (row(t).storage_bits - 1)));
 }
 
+DType reference_accumulator(Op op, DType t) {
+  if (op == Op::Max || !is_float(t)) return t;
+  return op == Op::Add ? DType::F64 : accumulator(t);
+}
+
 }  // namespace tuff::ir

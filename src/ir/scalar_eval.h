@@ -23,6 +23,10 @@ inline int64_t word_of(const Arg& arg) {
 // The neutral element of a reduction: 0, 1, or the least value.
 Scalar reduce_identity(Op op, DType t);
 
+// What the interpreter folds elements of `t` in: sums of floats in f64, so that what it expects is
+// off by one rounding, however many equal terms there are; else accumulator(t).
+DType reference_accumulator(Op op, DType t);
+
 // The number an index expression (ranges apart) stands for. InvalidArgument naming a variable that
 // has no value or one outside its bounds.
 using VariableValues = std::unordered_map<std::string, int64_t>;

@@ -8,6 +8,7 @@
 #include "base/compilers.h"
 #include "render/c.h"
 #include "render/c_nvptx.h"
+#include "render/user_nvptx.h"
 
 namespace tuff::render {
 namespace {
@@ -156,8 +157,9 @@ std::vector<Binary> compile_nvptx_sources(std::span<const Source> sources, const
   for (const Binary& b : out) {
     Module& m = modules[b.bytes.get()];
     if (m.text.empty()) m.text.assign(b.bytes->begin(), b.bytes->end());
-    if (m.sized.emplace(b.symbol, true).second)
-      m.text = with_block_size(std::move(m.text), b.symbol, b.local);
+    if (!m.sized.emplace(b.symbol, true).second) continue;
+    if (b.by_user) m.text = with_argument_block(m.text, b.symbol);
+    m.text = with_block_size(std::move(m.text), b.symbol, b.local);
   }
   for (auto& [bytes, m] : modules)
     m.bytes = std::make_shared<const std::vector<uint8_t>>(m.text.begin(), m.text.end());

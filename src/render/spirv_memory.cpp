@@ -5,6 +5,7 @@
 
 #include <spirv/unified1/spirv.hpp>
 
+#include "ir/kernel_floor.h"
 #include "ir/walk.h"
 #include "render/spirv_atomics.h"
 #include "render/spirv_pointers.h"

@@ -9,6 +9,7 @@
 #include "ir/custom_kernel.h"
 #include "render/spirv_arguments.h"
 #include "render/user_function.h"
+#include "render/user_nvptx.h"
 
 namespace tuff::render {
 namespace {
@@ -142,6 +143,14 @@ void write_opencl(UserKernel& u, const CustomKernel& k, std::span<const UserArgu
       symbol);
 }
 
+// Compiled alone, and loaded alone: its name in the PTX is its own.
+void write_nvptx(UserKernel& u, const CustomKernel& k, std::span<const UserArgument> arguments) {
+  check_function(k, k.opencl, "OpenCL C", arguments, 0);
+  u.linear.local = k.local;
+  u.source =
+      with_text(u, BinaryFormat::Ptx, nvptx_user_text(macros(k) + k.opencl), k.name);
+}
+
 void write_module(UserKernel& u, const CustomKernel& k, std::span<const UserArgument> arguments,
                   const Target& t) {
   const bool from_text = !k.glsl.empty();
@@ -191,7 +200,8 @@ UserKernel user_kernel(const ir::UOp& ast, const Target& t) {
   } else if (t.renderer == "null") {
     u.source = with_text(u, BinaryFormat::None, {}, k.name);
   } else if (t.renderer == "nvptx") {
-    fail<Unsupported>("kernel {}: {} takes no kernels of users yet", k.name, t.describe());
+    if (k.opencl.empty()) refuse_language(k, t, "OpenCL C");
+    write_nvptx(u, k, arguments);
   } else {
     refuse_language(k, t, "GLSL or SPIR-V, with AMD_COMPILER=aco");
   }

@@ -596,13 +596,14 @@ class Bringup(TuffTest):
         # NULL does nothing: it waits for nobody.
         rows = self.rows(self.expect(1, "bringup", "--device", "NULL", "--json"))
         self.assertEqual([row["step"] for row in rows],
-                         ["find", "open", "memory", "signal", "timestamp", "host wait"])
-        self.assertEqual([row["status"] for row in rows], ["passed"] * 5 + ["failed"])
+                         ["machine", "find", "open", "memory", "signal", "timestamp", "host wait"])
+        self.assertEqual([row["status"] for row in rows], ["passed"] * 6 + ["failed"])
 
     def test_until_ends_early(self):
         result = self.expect(0, "bringup", "--device", "NULL", "--until", "memory")
-        self.assertEqual([line.split()[0] for line in result.stdout.decode().splitlines()], ["find", "open", "memory"])
-        self.expect_error(2, 'the steps are "find", "open"', "bringup", "--device", "NULL", "--until", "lunch")
+        self.assertEqual([line.split()[0] for line in result.stdout.decode().splitlines()],
+                         ["machine", "find", "open", "memory"])
+        self.expect_error(2, 'the steps are "machine", "find"', "bringup", "--device", "NULL", "--until", "lunch")
 
     def test_all_parts_of_the_cpu(self):
         if not self.cpu_usable():
@@ -610,13 +611,13 @@ class Bringup(TuffTest):
         rows = self.rows(self.expect(0, "bringup", "--device", "CPU", "--json", "--fault"))
         self.assertEqual({row["step"]: row["status"] for row in rows},
                          {step: "absent" if step in ("copy queue", "fault") else "passed" for step in
-                          ("find", "open", "memory", "signal", "timestamp", "host wait", "copy", "copy queue", "kernel",
-                           "kernels in order", "replay", "fault")})
+                          ("machine", "find", "open", "memory", "signal", "timestamp", "host wait", "copy", "copy queue",
+                           "kernel", "kernels in order", "replay", "suite", "fault")})
 
     def test_a_device_that_is_not_there(self):
         rows = self.rows(self.expect(1, "bringup", "--device", "XYZ:3", "--json"))
-        self.assertEqual([(row["step"], row["status"]) for row in rows], [("find", "failed")])
-        self.assertIn('there is no device "XYZ:3"; there are ', rows[0]["detail"])
+        self.assertEqual([(row["step"], row["status"]) for row in rows], [("machine", "passed"), ("find", "failed")])
+        self.assertIn('there is no device "XYZ:3"; there are ', rows[1]["detail"])
 
 
 class Tune(TuffTest):

@@ -59,6 +59,14 @@ class Cuda(unittest.TestCase):
         self.assertEqual(len(losses[0]), 3)
         self.assertEqual(*(one[-1]["accuracy"] for one in results))
 
+    def test_bringup_passes_or_names_the_step_that_fails(self):
+        for machine, step in (("seed:3", None), ("fail:1", "find"), ("fail:40", "open"), ("fail:90", "signal")):
+            result = self.run_program(TUFF, "bringup", "--device", "CUDA", "--json", FAKE_CUDA=machine)
+            rows = [json.loads(line) for line in result.stdout.splitlines()]
+            self.assertEqual(result.returncode, 1 if step else 0, rows)
+            self.assertEqual([row["step"] for row in rows if row["status"] != "passed"], [step] if step else [], rows)
+        self.assertIn("cu", rows[-1]["detail"])
+
     def test_two_gpus_in_one_graph(self):
         wanted, by_host = self.two_devices("CPU", "SHUFFLE")
         self.assertEqual(by_host, 2)

@@ -108,7 +108,7 @@ class Emulated(unittest.TestCase):
     def test_a_lost_interrupt_costs_nothing_but_time(self):
         for count in (1, 2, 5):
             code, rows = self.bringup(TUFF_MOCK=f"lost_interrupt:{count}")
-            self.assertEqual((code, rows[-1]["step"]), (0, "replay"), rows)
+            self.assertEqual((code, rows[-1]["step"]), (0, "suite"), rows)
 
     def test_wrong_settings_are_named(self):
         for name, value in (("TUFF_MOCK", "gpus:x"), ("TUFF_MOCK", "lunch:1")):

@@ -1,24 +1,28 @@
 #!/usr/bin/env python3
 """The program `tuff` on emulated NVIDIA GPUs by direct submission (NV_IFACE=MOCK).
 
-Usage: nv_test.py PATH_OF_TUFF [unittest options]
+Usage: nv_test.py PATH_OF_TUFF PATH_OF_TWO_DEVICES [unittest options]
 """
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
 
-TUFF = None
+TUFF = TWO_DEVICES = None
 TINY_GPT = ["--layers", 1, "--heads", 2, "--embed", 32, "--context", 16, "--batch", 4, "--steps", 4, "--sample", 0]
 DIGITS = ["--steps", 3, "--batch", 2, "--test-images", 6]
 
 
 class Nv(unittest.TestCase):
     def run_tuff(self, *arguments, **environment):
+        return self.run_program(TUFF, *arguments, **environment)
+
+    def run_program(self, *arguments, **environment):
         with tempfile.TemporaryDirectory() as folder:
-            return subprocess.run([TUFF, *map(str, arguments)], capture_output=True, text=True, cwd=folder, timeout=600,
+            return subprocess.run([*map(str, arguments)], capture_output=True, text=True, cwd=folder, timeout=600,
                                   check=False, env={**os.environ, "NV_IFACE": "MOCK", **environment})
 
     def rows(self, *arguments, **environment):
@@ -54,6 +58,40 @@ class Nv(unittest.TestCase):
             self.assertIn("TUFF_MOCK", result.stderr, text)
             self.assertNotEqual(result.returncode, 0)
 
+    def bringup(self, *arguments, **environment):
+        result = self.run_tuff("bringup", "--device", "NV", "--json", *arguments, **environment)
+        return result.returncode, [json.loads(line) for line in result.stdout.splitlines()]
+
+    def test_bringup_walks_from_harmless_to_full(self):
+        for machine in ("sm:86,seed:2", "sm:90,driver:535", "sm:120,driver:570"):
+            code, rows = self.bringup("--fault", TUFF_MOCK=machine)
+            self.assertEqual(code, 0, rows)
+            self.assertEqual([row["step"] for row in rows if row["status"] != "passed"], [], machine)
+            self.assertEqual([rows[0]["step"], rows[-2]["step"], rows[-1]["step"]], ["machine", "suite", "fault"])
+            self.assertIn("0x7ead00000000", rows[-1]["detail"])
+        self.assertEqual(rows[0]["facts"]["environment"]["NV_IFACE"], "MOCK")
+        self.assertEqual(rows[2]["facts"]["classes"], "c96f,c661,cec0,cab5")
+
+    def test_bringup_stops_at_the_step_that_fails_and_names_it(self):
+        for fault, step, wanted in (("fail:1", "find", "failed"), ("fail:30", "open", "failed"),
+                                    ("stop:1", "open", "no progress for"), ("stop:50", "signal", "no progress for"),
+                                    ("stop:120", "copy", "no progress for")):
+            with tempfile.TemporaryDirectory() as folder:
+                report = os.path.join(folder, "nv.jsonl")
+                code, rows = self.bringup("--report", report, TUFF_MOCK=fault, TUFF_TIMEOUT_MS="1000")
+                with open(report, encoding="utf-8") as file:
+                    self.assertEqual([json.loads(line) for line in file], rows)
+            self.assertEqual((code, rows[-1]["step"], rows[-1]["status"]), (1, step, "failed"), (fault, rows))
+            self.assertIn(wanted, rows[-1]["detail"], fault)
+            self.assertEqual({row["status"] for row in rows[:-1]}, {"passed"}, fault)
+
+    def test_two_gpus_in_one_graph(self):
+        for machine, by_host in (("gpus:2,sm:90", 0), ("gpus:2,seed:4,peers:2", 0), ("gpus:2,peers:0", 2)):
+            result = self.run_program(TWO_DEVICES, "NV:0", "NV:1", 4, TUFF_MOCK=machine)
+            self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
+            copies = re.search(r"copies, ([0-9]+) of them by the host", result.stdout)[1]
+            self.assertEqual(int(copies), by_host, machine)
+
     def losses(self, model, device, *arguments, **environment):
         rows = self.rows("train", model, *arguments, "--device", device, TUFF_CHECK_HAZARDS="1", **environment)
         return [r["loss"] for r in rows if r["event"] == "step"], rows[-1]
@@ -75,5 +113,5 @@ class Nv(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    TUFF = sys.argv.pop(1)
-    unittest.main()
+    TUFF, TWO_DEVICES = map(os.path.abspath, sys.argv[1:3])
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])

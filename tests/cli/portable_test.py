@@ -167,7 +167,7 @@ class Script(BareMachine):
         self.assertGreater(written["replay"]["built_anew"]["host_us_median"], 0)
         self.assertEqual(set(written["machine"]["nvidia_kernel_interface"]),
                          {"/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-uvm", "/proc/driver/nvidia/version"})
-        self.assertEqual(written["bringup"][-1]["step"], "replay")
+        self.assertEqual(written["bringup"][-1]["step"], "suite")
         self.assertIn("/dev/kfd", written["machine"]["amd_kernel_interface"])
         self.assertIn("[5/5]", result.stderr)
 

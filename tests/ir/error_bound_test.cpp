@@ -82,6 +82,15 @@ TEST(ErrorBound, SumsInAnyOrderStayWithin) {
   }
 }
 
+TEST(ErrorBound, ASumOfManyEqualTermsIsOffByOneRounding) {
+  constexpr int64_t kTerms = 30'000;
+  const UOp i = loop(1, 0), k = loop(kTerms, 1, AxisKind::Reduce);
+  const UOp sum = make(Op::Reduce, DType::F32, {at(1, kTerms, k), k}, ReduceArg{Op::Add, {}});
+  const std::vector<float> x(kTerms, std::log2(2.75f));
+  const Bounded b = bounds(kernel(sum, i), {bytes(x)}).at(0);
+  EXPECT_EQ(b.value.as_double(), double(float(double(x[0]) * kTerms)));
+}
+
 // Random graph 8200857 of `tuff check`: a product of 11 factors of up to 5 bits, of which 0 was allowed.
 TEST(ErrorBound, ProductsInAnyOrderStayWithin) {
   std::mt19937 rng(1);

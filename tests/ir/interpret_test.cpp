@@ -347,6 +347,21 @@ TEST(Interpret, AScatterStoresInTheOrderOfItsIndex) {
   EXPECT_THROW(scatter(target, value, index, {Op::Add, 2}), IndexError);
 }
 
+// Random graph 21067 of `tuff check`: adding one number again and again rounds to the same side each
+// time, which takes a sum in f32 further away than any order of distinct terms.
+TEST(Interpret, SumsOfManyEqualTermsAreOffByOneRounding) {
+  constexpr int32_t kTerms = 30'000;
+  const float term = std::log2(2.75f);
+  Bytes bytes(kTerms * sizeof term), zeros(kTerms * sizeof(int32_t)), target(sizeof term);
+  for (size_t i = 0; i < kTerms; i++) std::memcpy(&bytes[i * sizeof term], &term, sizeof term);
+  Inputs inputs;
+  const UOp x = inputs.add(DType::F32, bytes), index = inputs.add(DType::I32, zeros);
+  const auto wanted = double(float(double(term) * kTerms));
+  EXPECT_EQ(inputs.run(reduce(Op::Add, x, {0})).at(0).as_double(), wanted);
+  const UOp sums = scatter(inputs.add(DType::F32, target), x, index, {Op::Add, 0});
+  EXPECT_EQ(inputs.run(sums).at(0).as_double(), wanted);
+}
+
 TEST(Interpret, SymbolicExtentsFollowTheBoundVariable) {
   Inputs inputs;
   const UOp n = variable("n", 1, 6);

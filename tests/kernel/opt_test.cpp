@@ -249,6 +249,30 @@ TEST(Opt, GroupsOfWhatIsLeftAreInnermostInTheLaunch) {
   expect_refused(even, gpu, {{OptKind::Upcast, 0, 1}}, "2 to 64 is possible");
 }
 
+// Random graph 12334 on the emulated sm_90: lanes that have parted at a store of one of them come to
+// the next one at other times, and would store beside each other.
+TEST(Opt, WhereOneLaneStoresNoOtherDoes) {
+  AstBuilder b;
+  const UOp i = b.loop(24), j = b.loop(24), k = b.fold(48);
+  const UOp x = load(2, 48, k, DType::I32);
+  const auto sum = [&](const UOp& v) {
+    return make(Op::Reduce, v->dtype, {v, k}, ReduceArg{Op::Add, {}});
+  };
+  const UOp ast = kernel_of({store(0, 24, i, sum(cast(x, DType::F32)), {i}),
+                             store(1, 24, j, sum(cast(x, DType::U16)), {j})});
+  const LinearKernel both = lower_with(ast, builtin_target("nvptx-sm_86"),
+                                       {{OptKind::GroupReduce, 2, 32}});
+  const auto stores = [](const LinearKernel& kernel, bool gated) {
+    return std::ranges::count_if(kernel.ops, [&](const UOp& u) {
+      const Node* to = u->op == Op::Store ? accessed_memory(u.get()) : nullptr;
+      return to && to->op == Op::Param && (u->src(0)->src_count > 2) == gated;
+    });
+  };
+  EXPECT_EQ(stores(both, true), 2) << to_text(both);
+  EXPECT_EQ(stores(both, false), 0);
+  expect_same(ast, both, 1e-6, to_text(both));
+}
+
 // Elements beyond the end, and those that the last tile has in common with the one before, are not
 // loaded in their place where another invocation stores them.
 TEST(Opt, NoInvocationLoadsWhatAnotherStoresInPlace) {

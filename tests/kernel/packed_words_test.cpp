@@ -362,6 +362,24 @@ TEST(PackedRows, SumsAreTheSame) {
   }
 }
 
+// Random graph 32363 on CUDA: outputs beside a shared sum are the invocations that share it, and not
+// as many more of them, by each of which less would be copied.
+TEST(PackedRows, AreCopiedByTheInvocationsThatThereAre) {
+  AstBuilder b;
+  const UOp i = b.loop(4), row = b.fold(4), column = b.fold(4);
+  const auto at = [&](const UOp& place) {
+    return cast(load(1, 16, row * 4 + place, DType::I8), DType::I32);
+  };
+  const UOp product = alu(Op::Mul, {at(column), at(index_const(3) - column)});
+  const UOp sum = make(Op::Reduce, DType::I32, {product, row, column}, ReduceArg{Op::Add, {}});
+  const UOp ast = kernel_of({store(0, 4, i, sum, {i})});
+  const LinearKernel k = lower_with(ast, builtin_target("nvptx-sm_86"),
+                                    parse_opts("unroll(2,4) group_reduce(1,4) local(0,4)"));
+  EXPECT_EQ(k.local[0] * k.local[1] * k.local[2], 4u);
+  EXPECT_GT(loads_from(k, Op::Shared, DType::I8), 0) << to_text(k);
+  expect_same(ast, k, 0, to_text(k));
+}
+
 // A vector that lanes walk in pieces is copied as well; what many vectors need is not.
 TEST(PackedRows, AreOfProductsWithFewVectors) {
   const auto loads = [](const UOp& ast) {

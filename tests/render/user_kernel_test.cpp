@@ -11,6 +11,7 @@
 #include "base/split_mix.h"
 #include "ir/custom_kernel.h"
 #include "render/user_function.h"
+#include "render/user_nvptx.h"
 
 namespace tuff::render {
 namespace {
@@ -260,10 +261,27 @@ TEST(UserKernel, FunctionsOfCAreAsDeclared) {
               "its C defines no function sample");
 }
 
+TEST(UserKernel, ParametersOfPtxBecomeWordsOfABlock) {
+  const std::string head = "//\n.visible .entry f(\n\t.param .u64 f_param_0,\n\t.param .u64 f_param_1\n";
+  EXPECT_EQ(with_argument_block(head + ")\n{\n\tld.param.u64 \t%rd4, [f_param_1];\n"
+                                       "\t@%p1 ld.param.u64 %rd2, [f_param_0];\n\tret;\n}\n",
+                                "f"),
+            "//\n.visible .entry f(\n\t.param .u64 f_param_0\n)\n{\n"
+            "\tld.param.u64 \t%rd4, [f_param_0];\n\tld.global.nc.u64 \t%rd4, [%rd4+8];\n"
+            "\t@%p1 ld.param.u64 \t%rd2, [f_param_0];\n\t@%p1 ld.global.nc.u64 \t%rd2, [%rd2+0];\n"
+            "\tret;\n}\n");
+  for (const char* other : {"\tmov.b64 %rd1, [f_param_1];\n", "\tld.param.u64 %rd1, [f_param_1+4];\n",
+                            "\tld.param.u64 %rd1, [f_param_1"})
+    EXPECT_THROW(with_argument_block(head + ")\n{\n" + other, "f"), CompileError) << other;
+  EXPECT_THROW(with_argument_block(head, "g"), CompileError);
+  EXPECT_THROW(with_argument_block(head, "f"), CompileError);
+}
+
 TEST(UserKernel, ADeviceWithoutItsLanguageIsNamed) {
   const Given k = in_c("void sample(float* o, const float* i) { o[0] = i[0]; }");
   EXPECT_SAYS(refusal(k, vulkan(true)), "takes GLSL or SPIR-V; what was given is C");
-  EXPECT_SAYS(refusal(k, builtin_target("opencl-generic")), "takes OpenCL C; what was given is C");
+  for (const char* target : {"opencl-generic", "nvptx-sm_86"})
+    EXPECT_SAYS(refusal(k, builtin_target(target)), "takes OpenCL C; what was given is C");
   EXPECT_SAYS(refusal(k, builtin_target("amdgpu-gfx1100")), "AMD_COMPILER=aco");
 }
 

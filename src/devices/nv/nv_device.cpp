@@ -34,6 +34,14 @@ MemoryDomain domain_of(hcq::MemoryKind kind) {
   return MemoryDomain::System;
 }
 
+// Of channels, doorbells, kernels and copies, as the driver lists them.
+std::string listed_classes(const GpuFacts& f) {
+  std::string out = fmt::format("{:x},{:x}", f.gpfifo_class, f.usermode_class);
+  if (const Generation* g = f.generation)
+    out += fmt::format(",{:x},{:x}", g->compute_class, g->copy_class);
+  return out;
+}
+
 }  // namespace
 
 hcq::DeviceInfo describe(const GpuFacts& f, const Client& client, const std::string& name,
@@ -49,6 +57,7 @@ hcq::DeviceInfo describe(const GpuFacts& f, const Client& client, const std::str
   info.slowness = emulated ? kEmulatedSlowness : 1;
   info.memory_bytes = f.memory_bytes;
   info.features = {{"compute_capability", fmt::format("{}.{}", f.sm / 10, f.sm % 10)},
+                   {"classes", listed_classes(f)},
                    {"emulated", emulated ? "yes" : "no"},
                    {"proven_on_hardware", "simulated, never run"},
                    {"memory", "staged"},

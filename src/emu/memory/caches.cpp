@@ -291,6 +291,8 @@ bool unordered(uint32_t other, uint32_t bytes, const Accessor& who) {
   return other >> 4 != who.op && !who.ended.knows(other >> 4) && (other & bytes);
 }
 
+}  // namespace
+
 const Order& visible_to(const Accessor& who, Path path) {
   switch (path) {
     case Path::Vector: return who.vector.seen;
@@ -300,8 +302,6 @@ const Order& visible_to(const Accessor& who, Path path) {
   }
   return who.ended;
 }
-
-}  // namespace
 
 void Caches::tag_write(Tag& tag, uint32_t bytes, const Accessor& who, Conflict& conflict) {
   for (const uint32_t other : {tag.reader, tag.other_reader, tag.writer}) {

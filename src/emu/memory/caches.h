@@ -45,6 +45,9 @@ struct Conflict {
   uint64_t address = 0;
 };
 
+// What an access by that path may rely on to be there.
+const Order& visible_to(const Accessor& who, Path path);
+
 class Caches {
  public:
   Caches(uint32_t gpu, AddressSpace& space);
@@ -63,6 +66,11 @@ class Caches {
   // A word of 4 or 8 bytes to memory, past the caches. False: a page fault.
   bool store(uint64_t address, uint64_t value, uint32_t bytes);
   bool mapped(uint64_t address, uint64_t bytes, bool write);
+  // Null if nothing is; until the next step.
+  const Mapping* mapping_at(uint64_t address) {
+    const Shadow* s = shadow_of(address);
+    return s ? s->mapping.get() : nullptr;
+  }
 
   // Dirty lines to memory; all lines are stale. How many dirty ones invalidate() has dropped: none
   // after write_back().

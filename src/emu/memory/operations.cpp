@@ -21,7 +21,7 @@ OpId Operations::begin(uint32_t slot, const std::string& name) {
 
 void Operations::restart() {
   serial_ = 0;
-  released_ = {};
+  released_.restart();
   signals_.clear();
   names_.clear();
 }
@@ -58,14 +58,19 @@ std::string Operations::name_of(OpId op) const {
 
 std::string Operations::describe(const Accessor& who, const Request& request, const Conflict& c,
                                  const char* cache) const {
+  return describe(who, request, c, cache, name_of(c.other));
+}
+
+std::string Operations::describe(const Accessor& who, const Request& request, const Conflict& c,
+                                 const char* cache, const std::string& other) {
   const char* verb = request.write ? (request.read ? "updates" : "writes") : "reads";
   switch (c.kind) {
     case Conflict::Kind::Concurrent:
       return fmt::format("{} {} what {} {}, which nothing waits for between the two", who.name,
-                         verb, name_of(c.other), c.other_writes ? "writes" : "reads");
+                         verb, other, c.other_writes ? "writes" : "reads");
     case Conflict::Kind::Unseen:
       return fmt::format("{} {} what {} wrote, and the {} was not invalidated between the two",
-                         who.name, verb, name_of(c.other), cache);
+                         who.name, verb, other, cache);
     default:
       return fmt::format(
           "{} {} what has changed in memory since the {} fetched it and was last invalidated",

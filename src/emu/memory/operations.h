@@ -30,9 +30,12 @@ class Operations {
   const Order& learned(uint64_t address, uint32_t value) const;
   const Order& released() const { return released_; }
 
-  // One sentence, for a conflict of `who`; `cache` is what stood before the L2.
+  // One sentence, for a conflict of `who`; `cache` is what stood before the L2. The other one is
+  // an operation of this GPU, or has that name.
   std::string describe(const Accessor& who, const Request& request, const Conflict& c,
                        const char* cache) const;
+  static std::string describe(const Accessor& who, const Request& request, const Conflict& c,
+                              const char* cache, const std::string& other);
 
   const uint32_t index;
 

@@ -40,6 +40,7 @@ class Channel {
   // False: it could not go on. An error ends the channel.
   bool perform(const Choice& choice);
   void kill();
+  void stand_still();
   void forget_order() { issuer_.forget_order(); }
   std::string blocked() const;
 

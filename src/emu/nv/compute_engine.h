@@ -35,6 +35,11 @@ class ComputeEngine {
   uint32_t choices() const { return stuck_ ? 0 : uint32_t(kernels_.size()); }
   void run(uint32_t index);
   void kill() { kernels_.clear(); }
+  // All that has begun, ended or not.
+  void add_all(Order& order) const {
+    for (const uint32_t slot : slots_) order.add(op_id(world_.now(), slot));
+    order.add(op_id(world_.now(), engine_slot_));
+  }
 
  private:
   // Kernels end in any order: each chain of them has a slot of its own.

@@ -46,7 +46,9 @@ void Context::detach(uint32_t channel) {
 void Context::schedule(uint32_t group, bool runs) {
   const Turn turn(*this);
   std::erase(running_, group);
-  if (runs) running_.push_back(group);
+  if (runs) return running_.push_back(group);
+  for (const auto& c : channels_)
+    if (c->setup().group == group) c->stand_still();
 }
 
 void Context::unmap(uint64_t address) {

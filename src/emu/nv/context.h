@@ -16,8 +16,9 @@ namespace tuff::emu::nv {
 class Context {
  public:
   // `stop`: once so many methods were taken, no channel takes another; 0: never.
-  Context(uint32_t gpu, const ChipKind& chip, Reports& reports, uint64_t seed, uint64_t stop)
-      : world_(gpu, chip, addresses, reports, seed) {
+  Context(uint32_t gpu, const ChipKind& chip, Reports& reports, uint64_t seed, uint64_t stop,
+          std::shared_ptr<PeerMemory> peers)
+      : world_(gpu, chip, addresses, reports, seed, std::move(peers)) {
     world_.methods_left = stop ? stop : ~uint64_t{0};
   }
   // Launches to come are counted and told of. Before the first of them.

@@ -21,6 +21,8 @@ class CopyEngine {
   uint32_t choices() const { return uint32_t(std::min<size_t>(jobs_.size(), 2)); }
   void advance(uint32_t index);
   void kill() { jobs_.clear(); }
+  // All that has begun, ended or not.
+  void add_all(Order& order) const { order.add(op_id(issuer_.world.now(), slot_)); }
 
  private:
   struct Job {

@@ -38,6 +38,16 @@ void Channel::kill() {
   dead_ = true;
   compute_.kill();
   copy_.kill();
+  stand_still();
+}
+
+// What it has begun runs no more, and other GPUs may use the memory.
+void Channel::stand_still() {
+  Order ended = issuer_.order;
+  ended.add(op_id(world_.now(), slot_));
+  compute_.add_all(ended);
+  copy_.add_all(ended);
+  world_.stands_still(ended);
 }
 
 // Who rings may have seen everything that was released so far.
@@ -45,7 +55,7 @@ void Channel::ring() {
   const uint32_t put = load_word<uint32_t>(setup_.put);
   if (put == end_) return;
   end_ = put;
-  issuer_.order.join(world_.released());
+  world_.learn_released(issuer_.order);
 }
 
 void Channel::offer(std::vector<Choice>& choices) {
@@ -214,7 +224,7 @@ bool Channel::acquire(uint64_t address, uint64_t payload) {
     waiting_ = fmt::format("the semaphore at {:#x} is {}, wanted is {}", address, value, payload);
     return false;
   }
-  issuer_.order.join(world_.learned(address, uint32_t(value)));
+  world_.acquire(address, value, issuer_.order);
   return true;
 }
 
@@ -224,7 +234,7 @@ void Channel::release(uint64_t address, uint64_t payload, uint32_t execute) {
                        world_.caches.store(address + 8, clock_ns(CLOCK_REALTIME), 8)) &&
                       world_.caches.store(address, payload, 8);
   if (!stored) throw EngineFault{"a semaphore's release"};
-  world_.signalled(address, payload, issuer_.order);
+  world_.release(address, payload, issuer_.order);
 }
 
 }  // namespace tuff::emu::nv

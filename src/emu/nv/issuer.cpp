@@ -19,6 +19,7 @@ uint8_t* Issuer::reach(const Accessor& who, const Request& request) const {
   uint8_t* bytes = world.caches.reach(who, request, conflict);
   if (!bytes) throw EngineFault{who.name};
   if (conflict.kind != Conflict::Kind::None) world.report(who, request, conflict);
+  world.use_beside_peers(who, request);
   return bytes;
 }
 
@@ -29,8 +30,11 @@ const uint8_t* Issuer::peek(uint64_t address, uint32_t bytes, const char* what) 
 }
 
 void Issuer::forget_order() {
-  order = {};
-  data = constants = code = {};
+  order.restart();
+  for (Invalidation* i : {&data, &constants, &code}) {
+    i->seen.restart();
+    i->time = 0;
+  }
 }
 
 }  // namespace tuff::emu::nv

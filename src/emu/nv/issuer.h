@@ -11,7 +11,7 @@ namespace tuff::emu::nv {
 
 class Issuer {
  public:
-  Issuer(World& w, uint32_t number) : world(w), channel(number), order(w.released()) {}
+  Issuer(World& w, uint32_t number) : world(w), channel(number) { world.learn_released(order); }
   // Of an operation that begins now, behind all that `after` knows to have ended.
   Accessor accessor(uint32_t slot, const std::string& name, const Order& after) const;
   Accessor accessor(uint32_t slot, const std::string& name) const {

@@ -29,6 +29,7 @@ Request request_for(const Access& a) {
 void World::restart_serials() {
   caches.clear();
   restart();
+  ++restarts_;
 }
 
 void World::report(FindingKind kind, uint32_t channel, uint64_t address, std::string what) {
@@ -36,11 +37,45 @@ void World::report(FindingKind kind, uint32_t channel, uint64_t address, std::st
 }
 
 void World::report(const Accessor& who, const Request& request, const Conflict& conflict) {
-  std::string what = describe(who, request, conflict, cache_before_l2(request.path));
+  report(who, conflict, describe(who, request, conflict, cache_before_l2(request.path)));
+}
+
+void World::report(const Accessor& who, const Conflict& conflict, std::string what) {
   if (!told_.insert(what).second) return;
   report(conflict.kind == Conflict::Kind::Concurrent ? FindingKind::ConcurrentUse
                                                      : FindingKind::StaleData,
          who.queue, conflict.address, std::move(what));
+}
+
+void World::release(uint64_t address, uint64_t payload, const Order& order) {
+  signalled(address, payload, order);
+  if (!peers_) return;
+  const Mapping& m = *caches.mapping_at(address);
+  peers_->signalled(me(), order, m.buffer, address - m.address, payload);
+}
+
+void World::acquire(uint64_t address, uint64_t value, Order& order) {
+  order.join(learned(address, uint32_t(value)));
+  if (!peers_) return;
+  const Mapping& m = *caches.mapping_at(address);
+  peers_->learn(me(), order, *m.buffer, address - m.address, value);
+}
+
+void World::learn_released(Order& order) {
+  order.join(released());
+  if (peers_) peers_->learn_released(me(), order);
+}
+
+void World::stands_still(const Order& order) {
+  if (peers_) peers_->released(me(), order);
+}
+
+void World::use_beside_peers(const Accessor& who, const Request& request) {
+  if (!peers_) return;
+  const auto found = peers_->use(me(), who, *caches.mapping_at(request.address), request);
+  if (!found) return;
+  report(who, found->conflict,
+         describe(who, request, found->conflict, cache_before_l2(request.path), found->other));
 }
 
 emu_api::PtxModule* World::module_of(const Stub& stub, const char* text) {
@@ -53,7 +88,9 @@ emu_api::PtxModule* World::module_of(const Stub& stub, const char* text) {
 
 uint8_t* LaunchMemory::reach_run(const Access& access) {
   if (!is_of_the_gpu(access)) return RangeMemory::reach_run(access);
-  return world_.caches.reach_if_clean(who_, request_for(access));
+  uint8_t* bytes = world_.caches.reach_if_clean(who_, request_for(access));
+  if (bytes) world_.use_beside_peers(who_, request_for(access));
+  return bytes;
 }
 
 // What conflicts is told here, with the kernel's name; the access goes on.
@@ -64,9 +101,10 @@ uint8_t* LaunchMemory::reach(const Access& access, Defect& defect) {
   uint8_t* bytes = world_.caches.reach(who_, request, conflict);
   if (!bytes) {
     if (!fault_) fault_ = world_.caches.fault();
-  } else if (conflict.kind != Conflict::Kind::None) {
-    world_.report(who_, request, conflict);
+    return nullptr;
   }
+  if (conflict.kind != Conflict::Kind::None) world_.report(who_, request, conflict);
+  world_.use_beside_peers(who_, request);
   return bytes;
 }
 

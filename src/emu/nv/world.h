@@ -14,6 +14,7 @@
 #include "base/split_mix.h"
 #include "emu/kernel/finding.h"
 #include "emu/memory/operations.h"
+#include "emu/memory/peer_memory.h"
 #include "emu/nv/chip.h"
 #include "emu/nv/stub.h"
 #include "emu/profile/profiler.h"
@@ -23,14 +24,31 @@ namespace tuff::emu::nv {
 
 class World : public Operations {
  public:
-  World(uint32_t gpu, const ChipKind& kind, AddressSpace& space, Reports& told, uint64_t seed)
-      : Operations(gpu), chip(kind), caches(gpu, space), random(seed), reports_(told) {}
+  // `peers`: of a machine of several GPUs, else null.
+  World(uint32_t gpu, const ChipKind& kind, AddressSpace& space, Reports& told, uint64_t seed,
+        std::shared_ptr<PeerMemory> peers)
+      : Operations(gpu),
+        chip(kind),
+        caches(gpu, space),
+        random(seed),
+        reports_(told),
+        peers_(std::move(peers)) {}
 
   // Once nothing is going on that has a serial number.
   void restart_serials();
 
   void report(FindingKind kind, uint32_t channel, uint64_t address, std::string what);
   void report(const Accessor& who, const Request& request, const Conflict& conflict);
+
+  // What a channel says with a semaphore that it has stored, and learns from one: of other GPUs of
+  // the machine too. `order` is the channel's.
+  void release(uint64_t address, uint64_t payload, const Order& order);
+  void acquire(uint64_t address, uint64_t value, Order& order);
+  // The host has told a channel something, or sees that one stands still.
+  void learn_released(Order& order);
+  void stands_still(const Order& order);
+  // Finds what other GPUs do there at the same time.
+  void use_beside_peers(const Accessor& who, const Request& request);
 
   // The text that a stub names, parsed; null if it is not what the stub says.
   emu_api::PtxModule* module_of(const Stub& stub, const char* text);
@@ -43,7 +61,11 @@ class World : public Operations {
   std::map<uint64_t, Stub> code;  // as the instruction cache has them, by address
 
  private:
+  Peer me() const { return {index, restarts_}; }
+  void report(const Accessor& who, const Conflict& conflict, std::string what);
   Reports& reports_;
+  std::shared_ptr<PeerMemory> peers_;
+  uint64_t restarts_ = 0;
   std::set<std::string> told_;
   std::map<uint64_t, std::unique_ptr<emu_api::PtxModule>> modules_;  // by the text's hash
 };

@@ -260,6 +260,18 @@ void pass_launch(Lowering& l) {
                  c);
   }
   const std::set<const Node*> stored = stored_params(l.ast);
+  const auto gate_of = [&](const Node* store, bool by_place) {
+    const RangeMask have = deps.of(by_place ? store->src(0) : UOp(store));
+    RangeMask missing = (groups | locals | shared | lane) & ~have;
+    if (have & shared) missing &= ~shared;  // one coordinate, several ranges
+    return once_gate(missing, deps, c);
+  };
+  // A sum that lanes hand each other is all lanes' to store, but not where one would then read what
+  // another has stored, or where they part at another store and come here one after the other.
+  const auto reads_stored = [&](const Node* n) { return reads_any(n->src(1), stored); };
+  const bool part = std::ranges::any_of(toposort(l.ast), [&](const Node* n) {
+    return to_param(UOp(n)) && gate_of(n, reads_stored(n));
+  });
   l.ast = rebuild(l.ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
     if (old->op == Op::Range && is_launch(kind_of(old.get()))) return c.value.at(old);
     if (old->op == Op::End) {
@@ -270,12 +282,8 @@ void pass_launch(Lowering& l) {
       return with_src(old, kept);
     }
     if (to_param(old)) {
-      // A sum that lanes hand each other is all lanes' to store, but not where one would then read
-      // what another has stored.
-      const RangeMask have = deps.of(reads_any(old->src(1), stored) ? old->src(0) : old);
-      RangeMask missing = (groups | locals | shared | lane) & ~have;
-      if (have & shared) missing &= ~shared;  // one coordinate, several ranges
-      const UOp store = with_src(old, src), gate = once_gate(missing, deps, c);
+      const UOp store = with_src(old, src),
+                gate = gate_of(old.get(), part || reads_stored(old.get()));
       if (!gate) return store;
       return make(Op::Store, DType::Void,
                   {with_gate(store->src(0), gate), gate_loads(store->src(1), stored, gate)},

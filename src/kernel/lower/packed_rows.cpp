@@ -233,14 +233,25 @@ class Windows {
   RangeMask shared_ = 0, around_ = 0, walked_ = 0, rows_ = 0;
 };
 
+// Of a workgroup: its outputs', and those that share the sums' steps. What outputs beside a sum are
+// shared out to are these once more.
+std::vector<UOp> invocations_of(const SharedSums& sums, const RangeDeps& deps) {
+  std::vector<UOp> out;
+  for (const UOp& r : deps.list(deps.kinds(AxisKind::Local))) out.push_back(r);
+  const std::span<const UOp> steps = closed_ranges(sums.reduces[0].get());
+  for (const UOp& r : deps.list(deps.kinds(AxisKind::GroupReduce)))
+    if (std::ranges::find(steps, r) != steps.end()) out.push_back(r);
+  return out;
+}
+
 // The copies of a sum's windows.
 class Copies {
  public:
   Copies(const SharedSums& sums, const UOp& ast)
-      : sums_(sums), deps_(ast), next_id_(deps_.free_id()) {
-    for (const UOp& r : deps_.list(deps_.kinds(AxisKind::Local))) invocations_.push_back(r);
-    for (const UOp& r : deps_.list(deps_.kinds(AxisKind::GroupReduce))) invocations_.push_back(r);
-  }
+      : sums_(sums),
+        deps_(ast),
+        next_id_(deps_.free_id()),
+        invocations_(invocations_of(sums, deps_)) {}
 
   // Loads, and what takes their places.
   UOpMap<UOp> of(const std::vector<Window>& windows) {
@@ -314,7 +325,7 @@ class Copies {
   const SharedSums sums_;
   RangeDeps deps_;
   int32_t next_id_ = 0;
-  std::vector<UOp> invocations_;
+  const std::vector<UOp> invocations_;
 };
 
 // The sums whose steps a workgroup shares, all in one loop, where nothing else is in workgroup
@@ -396,8 +407,7 @@ void pass_packed_rows(Lowering& l) {
   std::optional<SharedSums> sums = shared_sums(l.ast);
   if (!sums || exceeds_loop_limit(l.ast, t)) return;
   RangeDeps deps(l.ast);
-  const int64_t invocations = extent(deps.list(deps.kinds(AxisKind::Local))) *
-                              extent(deps.list(deps.kinds(AxisKind::GroupReduce)));
+  const int64_t invocations = extent(invocations_of(*sums, deps));
   const int64_t room = std::min<int64_t>(kCopiedBytes * invocations, t.shared_bytes);
   const UOp loop = longest_loop(sums->reduces[0]);
   const int64_t steps = loop ? loop->src(0)->max : 1;

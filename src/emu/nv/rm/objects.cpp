@@ -38,6 +38,7 @@ Objects::Objects(const MockOptions& options, std::shared_ptr<PageFile> file, Eng
       file_(std::move(file)),
       engines_(engines),
       reports_(reports),
+      peer_memory_(options.gpus > 1 ? std::make_shared<PeerMemory>(options.gpus) : nullptr),
       seed_(options.seed) {
   for (uint32_t i = 0; i < options.gpus; ++i)
     video_used_.push_back(std::make_shared<std::atomic<uint64_t>>(0));
@@ -207,7 +208,8 @@ void Objects::make_space(Object& o, std::span<std::byte> parameters) {
     refuse_rm(Status::NotSupported, "a VA space with flags {:#x}", p.flags);
   o.space = std::make_shared<SpaceObject>();
   o.space->gpu = o.gpu;
-  o.space->context = std::make_shared<Context>(o.gpu, chip_, reports_, seed_++, options_.stop);
+  o.space->context = std::make_shared<Context>(o.gpu, chip_, reports_, seed_++, options_.stop,
+                                               peer_memory_);
   if (options_.profile.report) o.space->context->profile_launches(options_.profile);
   engines_.add(o.gpu, o.space->context);
 }

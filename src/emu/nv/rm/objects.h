@@ -85,6 +85,7 @@ class Objects {
   nvrm::Uuid uuid_of(uint32_t gpu) const;
   bool has_gpu(const nvrm::Uuid& uuid) const;
   MockOptions::Peers peers() const { return options_.peers; }
+  PeerMemory* peer_memory() const { return peer_memory_.get(); }
 
  private:
   struct Client {
@@ -112,6 +113,7 @@ class Objects {
   std::shared_ptr<PageFile> file_;
   Engines& engines_;
   Reports& reports_;
+  const std::shared_ptr<PeerMemory> peer_memory_;  // null: of one GPU
   std::map<nvrm::Handle, Client> clients_;
   std::vector<std::shared_ptr<std::atomic<uint64_t>>> video_used_;  // by GPU
   nvrm::Handle next_handle_ = 0xc1d00001;

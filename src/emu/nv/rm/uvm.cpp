@@ -162,6 +162,9 @@ void Uvm::map(const nvrm::uvm::MapExternalBegin& begin, const nvrm::uvm::MapExte
     constexpr uint32_t kReadOnly = 3;
     g.space->context->addresses.map(
         {begin.base, o.memory, a.mapping != kReadOnly, true, false, 0});
+    const bool shared = std::ranges::any_of(
+        range->second.mapped, [&](const auto& other) { return other->gpu != g.space->gpu; });
+    if (shared) objects_.peer_memory()->share(o.memory);
     range->second.mapped.push_back(g.space);
     range->second.memory = o.memory;
   }
