@@ -5,6 +5,7 @@
 
 #include "base/arith.h"
 #include "base/check.h"
+#include "devices/nv/pci/chip.h"
 
 namespace tuff::devices::nv {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 enum Register : uint32_t {
   kMailbox0 = 0x040,
   kMailbox1 = 0x044,
+  kOs = 0x080,
   kManager = 0x084,  // written by the driver: which chip it is
   kHardware2 = 0x0f4,
   kCpuControl = 0x100,
@@ -34,7 +36,6 @@ enum Register : uint32_t {
   kRiscvControl = 0x1388,
   kCoreSelect = 0x1668,
 };
-constexpr uint64_t kBoot0 = 0;  // in BAR 0: which chip
 constexpr uint32_t kInReset = 1;
 constexpr uint32_t kHasRiscv = 1u << 10, kScrubs = 1u << 12;
 constexpr uint32_t kStart = 1u << 1, kHalted = 1u << 4, kThroughAlias = 1u << 6;
@@ -87,6 +88,10 @@ void Falcon::reset_to_riscv() {
 
 bool Falcon::runs_riscv() const { return read(kRiscvControl) & kRiscvActive; }
 
+bool Falcon::is_halted() const {
+  return !(read(kEngine) & kInReset) && read(kCpuControl) & kHalted;
+}
+
 // `offset` is what the falcon adds to the base, and, of code, the virtual address that it gets.
 void Falcon::load(uint64_t address, uint32_t size_bytes, uint32_t physical, uint32_t offset,
                   bool code) {
@@ -106,9 +111,33 @@ void Falcon::load(uint64_t address, uint32_t size_bytes, uint32_t physical, uint
   wait_for("end its transfers", kDmaCommand, kIdle, kIdle);
 }
 
-std::pair<uint32_t, uint32_t> Falcon::run(const FalconProgram& p, uint64_t argument) {
+void Falcon::start() {
+  const bool alias = read(kCpuControl) & kThroughAlias;
+  write(alias ? kCpuControlAlias : kCpuControl, kStart);
+}
+
+void Falcon::wait_until_halted() const { wait_for("halt", kCpuControl, kHalted, kHalted); }
+
+void Falcon::set_mailboxes(uint64_t argument) {
+  write(kMailbox0, uint32_t(argument));
+  write(kMailbox1, uint32_t(argument >> 32));
+}
+
+uint32_t Falcon::mailbox() const { return read(kMailbox0); }
+
+void Falcon::wait_for_mailbox(const char* what, uint32_t value) const {
+  wait_for(what, kMailbox0, ~0u, value);
+}
+
+void Falcon::allow_physical() {
   write(kTransferControl, read(kTransferControl) | kPhysicalWithoutContext);
   write(kDmaControl, 0);
+}
+
+void Falcon::set_version(uint32_t version) { write(kOs, version); }
+
+std::pair<uint32_t, uint32_t> Falcon::run(const FalconProgram& p, uint64_t argument) {
+  allow_physical();
   write(kTransfer0, kCoherentHost | kPhysical);
   load(p.code_address, p.code_bytes, p.code_physical, p.code_virtual, true);
   load(p.data_address, p.data_bytes, p.data_physical, 0, false);
@@ -117,11 +146,9 @@ std::pair<uint32_t, uint32_t> Falcon::run(const FalconProgram& p, uint64_t argum
   write(kUcodeId, p.ucode_id);
   write(kSignatureKind, kRsa3072);
   write(kBootVector, p.code_virtual);
-  write(kMailbox0, uint32_t(argument));
-  write(kMailbox1, uint32_t(argument >> 32));
-  const bool alias = read(kCpuControl) & kThroughAlias;
-  write(alias ? kCpuControlAlias : kCpuControl, kStart);
-  wait_for("halt", kCpuControl, kHalted, kHalted);
+  set_mailboxes(argument);
+  start();
+  wait_until_halted();
   return {read(kMailbox0), read(kMailbox1)};
 }
 

@@ -37,6 +37,16 @@ class Falcon {
   // it halts. What is in the mailboxes then.
   std::pair<uint32_t, uint32_t> run(const FalconProgram& program, uint64_t argument);
   bool runs_riscv() const;
+  bool is_halted() const;  // not so in reset
+
+  // What run() is made of, for firmware that another processor starts, or that asks for it.
+  void start();
+  void wait_until_halted() const;
+  void set_mailboxes(uint64_t argument);
+  uint32_t mailbox() const;
+  void wait_for_mailbox(const char* what, uint32_t value) const;
+  void allow_physical();  // DMA without a context
+  void set_version(uint32_t version);  // of what it runs
 
  private:
   void reset_engine();

@@ -9,7 +9,7 @@
 namespace tuff::devices::nv {
 namespace {
 
-constexpr uint64_t kMiB = 1u << 20, kDescriptionBytes = 256, kOpenHeapBytes = kMiB;
+constexpr uint64_t kMiB = 1u << 20, kOpenHeapBytes = kMiB;
 constexpr uint64_t kProtectedAlignment = 128u << 10, kImageAlignment = 64u << 10;
 
 // What is taken from the end of memory downwards.

@@ -1,0 +1,39 @@
+// Chip: which GPU it is, by its registers BOOT_0 and BOOT_42, and what the boot by PCI has to know
+// of that: whose firmware it runs, what starts that, how its page tables are laid out. A table:
+// reads no registers.
+// Sources: open-gpu-kernel-modules @8ec351a (570.144), src/common/inc/swref/published/nv_ref.h
+// (registers), src/nvidia/generated/g_chips2halspec_nvoc.c (numbers), nouveau/
+// extract-firmware-nouveau.py (folders: chips of a family share files by links).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "devices/nv/pci/page_table.h"
+
+namespace tuff::devices::nv {
+
+inline constexpr uint64_t kBoot0 = 0x0, kBoot42 = 0xa00;  // in BAR 0
+
+// Who checks and starts the GSP's firmware.
+enum class GspStarter : uint8_t {
+  Booter,  // programs that the host loads to falcons: FWSEC, then a booter
+  Fsp,     // a processor of its own, which takes messages
+};
+
+struct Chip {
+  const char* name;
+  uint32_t number;       // architecture and implementation: 0x172
+  const char* firmware;  // the folder: "ga102"
+  const char* family;    // whose signature the GSP's image needs: "ga10x"
+  MmuVersion mmu;
+  GspStarter starter;
+};
+
+std::span<const Chip> known_chips();
+// DeviceLost where the registers cannot be read or belong to different chips. Unsupported, with the
+// value, for a chip that is not known.
+const Chip& chip_of(uint32_t boot_0, uint32_t boot_42);
+
+}  // namespace tuff::devices::nv
