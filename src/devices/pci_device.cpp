@@ -174,6 +174,15 @@ void PciDevice::unmap(std::byte* at, size_t size_bytes) const noexcept {
   if (result < 0) log_warn("{}: munmap failed: error {}", function_.address, -result);
 }
 
+uint32_t PciDevice::read_config(uint64_t offset) const {
+  uint32_t value = 0;
+  const int64_t got = kernel_->pread(device_.fd(), &value, sizeof value,
+                                     regions_[VFIO_PCI_CONFIG_REGION_INDEX].offset + offset);
+  if (got != sizeof value)
+    fail_call(fmt::format("reading configuration at {:#x}", offset), got < 0 ? int(-got) : EIO);
+  return value;
+}
+
 uint16_t PciDevice::command() const {
   uint16_t bits = 0;
   const int64_t got = kernel_->pread(

@@ -27,6 +27,8 @@ class PciDevice {
   // DeviceLost if the kernel refuses.
   uint32_t read(size_t bar, uint64_t offset) const;
   void write(size_t bar, uint64_t offset, uint32_t value) const;
+  // A word of configuration space.
+  uint32_t read_config(uint64_t offset) const;
   uint64_t bar_bytes(size_t bar) const { return regions_[bar].size_bytes; }
   // Part of a BAR in this process's address space. Whole pages, unmapped by unmap.
   std::byte* map(size_t bar, uint64_t offset, size_t size_bytes) const;

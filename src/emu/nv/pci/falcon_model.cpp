@@ -34,7 +34,7 @@ void FalconModel::reset() {
   tags.clear();
   std::fill(code.begin(), code.end(), 0);
   std::fill(data.begin(), data.end(), 0);
-  halted = riscv = core_chosen_ = runs_program_ = false;
+  halted = riscv = riscv_chosen = core_chosen_ = runs_program_ = false;
   was_reset_ = true;
   scrubs_ = slowness;
 }
@@ -76,7 +76,7 @@ void FalconModel::write(uint32_t offset, uint32_t value) {
     if (value != 0 && value != 0x110) mistake_(fmt::format("core {:#x} is chosen", value));
     core_chosen_ = value == 0;
     selects_ = slowness;
-    riscv = value == 0x110 && has_riscv;
+    riscv_chosen = value == 0x110 && has_riscv;
     return;
   }
   if (std::find(std::begin(kKept), std::end(kKept), offset) == std::end(kKept))

@@ -33,7 +33,8 @@ class FalconModel {
   std::map<uint32_t, uint32_t> tags;  // virtual addresses of blocks of code, by physical address
   bool has_riscv = true, through_alias = true;
   uint32_t slowness = 2;  // reads until what was asked for is there
-  bool halted = false, riscv = false;
+  bool halted = false;
+  bool riscv_chosen = false, riscv = false;  // the core beside it; whether firmware runs there
   uint32_t starts = 0;
   uint32_t get(uint32_t offset) const;  // a register that only keeps what is written
 

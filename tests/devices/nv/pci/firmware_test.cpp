@@ -56,7 +56,7 @@ TEST(NvFirmware, Bootloaders) {
   EXPECT_EQ(b.manifest_offset, 0x300u);
 }
 
-TEST(NvFirmware, TheResourceManager) {
+TEST(NvFirmware, TheObjectCalls) {
   const GspImage g = read_gsp_image(sample_gsp(), "gsp", "ad10x");
   EXPECT_EQ(g.image, std::vector<uint8_t>(600, 'g'));
   EXPECT_EQ(g.signature, std::vector<uint8_t>(64, 't'));

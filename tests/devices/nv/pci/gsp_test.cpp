@@ -1,0 +1,217 @@
+// The whole boot on the emulated GPU of Ampere, up to calls of the resource calls, and its end;
+// programs and firmware that fail; calls of VFIO that fail; and a second boot after one that was
+// killed at any step.
+#include "devices/nv/pci/gsp.h"
+
+#include <gtest/gtest.h>
+#include <tuff/error.h>
+
+#include "base/error_of.h"
+#include "devices/nv/pci/gsp_scene.h"
+
+namespace tuff::devices::nv::test {
+namespace {
+
+TEST(NvGsp, StartsAndEnds) {
+  GspScene s;
+  const auto device = s.take();
+  {
+    Gsp gsp(*device, s.files, 1000);
+    EXPECT_STREQ(gsp.chip().name, "GA102");
+    EXPECT_TRUE(s.gpu->is_protected());
+    EXPECT_TRUE(s.gpu->gsp().riscv);
+    EXPECT_EQ(s.objects.count(), 1u) << "the root object";
+    EXPECT_EQ(s.gpu->gsp().get(0x80), s.files.bootloader.app_version);
+  }
+  EXPECT_FALSE(s.gpu->is_protected());
+  EXPECT_FALSE(s.gpu->firmware());
+  EXPECT_EQ(s.gpu->resets, 0u);
+  Gsp again(*device, s.files, 1000);
+  EXPECT_EQ(s.gpu->resets, 0u) << "nothing was left behind";
+}
+
+// Objects over calls, by the same class that has them from NVIDIA's driver.
+TEST(NvGsp, ObjectsOfTheObjectCalls) {
+  GspScene s;
+  const auto device = s.take();
+  Gsp gsp(*device, s.files, 1000);
+  const std::shared_ptr<ObjectCalls> calls(std::shared_ptr<void>(), &gsp.calls());
+  nvrm::DeviceParameters parameters{};
+  parameters.client_share = calls->root();
+  const Object gpu(calls, calls->root(), nvrm::object::Device, "device", parameters);
+  nvrm::SubdeviceParameters none{};
+  const Object part(calls, gpu.handle(), nvrm::object::Subdevice, "subdevice", none);
+  EXPECT_EQ(s.objects.count(), 3u);
+  nvrm::NameString name{};
+  calls->control(part.handle(), nvrm::control::GetName, "GPU_GET_NAME_STRING", name);
+  EXPECT_STREQ(name.text, "NVIDIA RTX A6000");
+  const std::vector<uint8_t> info = gsp.calls().static_info();
+  EXPECT_STREQ(reinterpret_cast<const char*>(info.data() + 1260), "NVIDIA RTX A6000");
+}
+
+// The firmware resets its own core by the host, and is started again by the booter.
+TEST(NvGsp, SequencesBeforeItIsReady) {
+  for (const bool resumes : {false, true}) {
+    GspScene s([&](emu::nv::GpuOptions& o) {
+      o.sequences = {{0, 0x110040, 7, 3, 1}, {1, 0x110044, 0xf, 2}};
+      if (resumes) o.sequences[1].insert(o.sequences[1].end(), {5, 8});
+    });
+    const auto device = s.take();
+    Gsp gsp(*device, s.files, 1000);
+    EXPECT_EQ(s.gpu->sec2().starts, resumes ? 2u : 1u);
+    EXPECT_TRUE(s.gpu->gsp().riscv);
+  }
+}
+
+// ---- failures
+
+TEST(NvGsp, WhatProgramsSayWentWrong) {
+  struct Row {
+    std::function<void(emu::nv::GpuOptions&)> change;
+    const char* said;
+  };
+  const Row rows[] = {
+      {[](auto& o) { o.frts_error = 5; }, "FWSEC did not protect memory at"},
+      {[](auto& o) { o.booter_error = 0x21; }, "0000:41:00.0: the booter failed: 0x21"},
+      {[](auto& o) { o.sequences = {{9}}; }, "a sequence of the GSP has command 9"},
+  };
+  for (const Row& row : rows) {
+    GspScene s(row.change);
+    const auto device = s.take();
+    const std::string text = error_of<DeviceLost>([&] { Gsp(*device, s.files, 1000); });
+    EXPECT_NE(text.find(row.said), std::string::npos) << text;
+    EXPECT_EQ(s.gpu->resets, 1u);
+    EXPECT_FALSE(s.gpu->is_protected());
+  }
+}
+
+// A GPU that ends otherwise than it should is reset.
+TEST(NvGsp, AnEndThatFails) {
+  GspScene s([](auto& o) { o.sb_error = 3; });
+  const auto device = s.take();
+  { Gsp gsp(*device, s.files, 1000); }
+  EXPECT_EQ(s.gpu->resets, 1u);
+  EXPECT_FALSE(s.gpu->is_protected());
+}
+
+// Each of what NVIDIA has signed: the GPU takes no other.
+TEST(NvGsp, AnotherFileIsRefusedByTheGpu) {
+  using Change = std::function<void(Firmware&)>;
+  const std::pair<Change, const char*> rows[] = {
+      {[](Firmware& f) { f.gsp.image[0x9000] ^= 1; }, "the booter finds another image"},
+      {[](Firmware& f) { f.gsp.signature[3] ^= 1; }, "the booter finds another signature"},
+      {[](Firmware& f) { f.bootloader.image[9] ^= 1; }, "the booter finds another bootloader"},
+      {[](Firmware& f) { f.load.signatures[1][0] ^= 1; }, "SEC2 takes no such program"},
+      {[](Firmware& f) { f.load.image[f.load.code_offset] ^= 1; }, "SEC2 takes no such program"},
+  };
+  for (const auto& [change, mistake] : rows) {
+    GspScene s;
+    s.expected = {mistake};
+    change(s.files);
+    const auto device = s.take();
+    EXPECT_THROW(Gsp(*device, s.files, 20), DeviceLost) << mistake;
+    EXPECT_EQ(s.gpu->resets, 1u);
+  }
+}
+
+TEST(NvGsp, WhatIsNotBuiltIsRefusedBeforeAnythingIsTouched) {
+  const auto refused = [](const std::function<void(emu::nv::GpuOptions&)>& change,
+                          const std::string& version) {
+    GspScene s(change);
+    s.files.version = version;
+    const auto device = s.take();
+    const std::string text = error_of<Unsupported>([&] { Gsp(*device, s.files, 1000); });
+    EXPECT_EQ(s.gpu->resets, 0u);
+    return text;
+  };
+  EXPECT_EQ(refused([](auto& o) { o.boot_0 = 0xb80000a1, o.boot_42 = 0x180a1000; }, "570.144"),
+            "NV: GH100 starts its system processor by FSP, which is not built");
+  EXPECT_EQ(refused({}, "535.113.01"),
+            "NV: firmware 535.113.01 is in files of this test; known are the calls of 570.144");
+}
+
+// ---- calls that fail, and processes that are killed
+
+// One call fails: an error, or a warning at the end; what comes after works.
+TEST(NvGsp, EveryCallOfVfioFailsOnce) {
+  GspScene s;
+  uint64_t failed = 0;
+  for (uint64_t at = 1;; at += at < 100 ? 1 : 13) {
+    s.bus->fail_at = s.bus->stats().calls + at;
+    try {
+      const auto device = s.take();
+      const Gsp gsp(*device, s.files, 1000);
+    } catch (const Error&) {
+      ++failed;
+    }
+    const bool done = s.bus->stats().calls < s.bus->fail_at;
+    s.bus->fail_at = 0;
+    const auto device = s.take();
+    const Gsp gsp(*device, s.files, 1000);
+    EXPECT_EQ(s.mistakes, std::vector<std::string>()) << "call " << at;
+    if (done || s.mistakes.size() > 0) break;
+  }
+  EXPECT_GT(failed, 100u);
+}
+
+// A process that makes no call any more from the n-th on: the kernel closes its files.
+class KilledKernel final : public os::Kernel {
+ public:
+  KilledKernel(std::shared_ptr<emu::pci::Bus> bus, uint64_t calls)
+      : bus_(std::move(bus)), left_(calls) {}
+  bool is_dead() const { return left_ == 0; }
+  int open(const std::string& path, int flags) override {
+    return dies() ? -EIO : bus_->open(path, flags);
+  }
+  int close(int fd) override { return bus_->close(fd); }
+  int ioctl(int fd, unsigned long request, void* argument) override {
+    return dies() ? -EIO : bus_->ioctl(fd, request, argument);
+  }
+  intptr_t mmap(void* at, size_t size_bytes, int protection, int flags, int fd,
+                uint64_t offset) override {
+    return dies() ? -EIO : bus_->mmap(at, size_bytes, protection, flags, fd, offset);
+  }
+  int munmap(void*, size_t) override { return 0; }  // with the process
+  int64_t pread(int fd, void* bytes, size_t size_bytes, uint64_t offset) override {
+    return dies() ? -EIO : bus_->pread(fd, bytes, size_bytes, offset);
+  }
+  int64_t pwrite(int fd, const void* bytes, size_t size_bytes, uint64_t offset) override {
+    return dies() ? -EIO : bus_->pwrite(fd, bytes, size_bytes, offset);
+  }
+  int read_text(const std::string& path, std::string& text) override {
+    return bus_->read_text(path, text);
+  }
+  int list_directory(const std::string& path, std::vector<std::string>& names) override {
+    return bus_->list_directory(path, names);
+  }
+
+ private:
+  bool dies() { return left_ == 0 || --left_ == 0; }
+  const std::shared_ptr<emu::pci::Bus> bus_;
+  uint64_t left_;
+};
+
+TEST(NvGsp, ASecondBootAfterAKillAtAnyStep) {
+  GspScene s;
+  uint32_t kills = 0, found_running = 0;
+  for (uint64_t calls = 1;; calls += 7) {
+    const auto killed = std::make_shared<KilledKernel>(s.bus, calls);
+    try {
+      const auto device = s.take(killed);
+      const Gsp gsp(*device, s.files, 50);
+    } catch (const Error&) {
+    }
+    if (!killed->is_dead()) break;
+    ++kills;
+    found_running += s.gpu->is_protected();
+    const auto device = s.take();
+    const Gsp gsp(*device, s.files, 1000);
+    EXPECT_TRUE(s.gpu->gsp().riscv) << "after " << calls << " calls";
+    ASSERT_EQ(s.mistakes, std::vector<std::string>()) << "after " << calls << " calls";
+  }
+  EXPECT_GT(kills, 30u);
+  EXPECT_GT(found_running, 10u);
+}
+
+}  // namespace
+}  // namespace tuff::devices::nv::test
