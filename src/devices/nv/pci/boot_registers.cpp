@@ -4,7 +4,6 @@
 #include <bit>
 #include <chrono>
 #include <cstring>
-#include <thread>
 
 #include "base/check.h"
 #include "devices/nv/pci/falcon.h"
@@ -31,16 +30,11 @@ uint64_t page_address(uint32_t value) { return uint64_t{value >> 4} << 12; }
 
 void BootRegisters::wait_for(const char* what, uint64_t offset, uint32_t mask,
                              uint32_t value) const {
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms_);
-  uint32_t seen = read(offset);
-  while ((seen & mask) != value) {
-    if (Clock::now() >= end)
-      fail<DeviceLost>("{}: {} within {} ms (register {:#x} has {:#x})", device_.function().address,
-                       what, timeout_ms_, offset, seen);
-    std::this_thread::yield();
-    seen = read(offset);
-  }
+  const AwaitedRegister r = wait_for_register(device_, 0, offset, mask, value,
+                                              std::chrono::milliseconds(timeout_ms_));
+  if (!r.arrived)
+    fail<DeviceLost>("{}: {} within {} ms (register {:#x} has {:#x})", device_.function().address,
+                     what, timeout_ms_, offset, r.seen);
 }
 
 const Chip& BootRegisters::chip() const { return chip_of(read(kBoot0), read(kBoot42)); }

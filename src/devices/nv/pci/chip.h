@@ -2,10 +2,11 @@
 // of that: whose firmware it runs, what starts that, how its page tables are laid out. A table:
 // reads no registers.
 // Sources: open-gpu-kernel-modules @8ec351a (570.144), src/common/inc/swref/published/nv_ref.h
-// (registers), src/nvidia/generated/g_chips2halspec_nvoc.c (numbers), nouveau/
-// extract-firmware-nouveau.py (folders: chips of a family share files by links).
+// (registers), src/nvidia/generated/g_chips2halspec_nvoc.c (numbers) and g_gpu_class_list.c
+// (classes), nouveau/extract-firmware-nouveau.py (folders: a family shares files by links).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -22,13 +23,18 @@ enum class GspStarter : uint8_t {
   Fsp,     // a processor of its own, which takes messages
 };
 
-struct Chip {
-  const char* name;
-  uint32_t number;       // architecture and implementation: 0x172
+// What chips have in common that run the same firmware.
+struct ChipFamily {
+  const char* name;      // by which signatures of the GSP's image are named: "ga10x"
   const char* firmware;  // the folder: "ga102"
-  const char* family;    // whose signature the GSP's image needs: "ga10x"
   MmuVersion mmu;
   GspStarter starter;
+  std::array<uint32_t, 4> classes;  // of channels, compute, copies, doorbells: the newest
+};
+struct Chip {
+  const char* name;
+  uint32_t number;  // architecture and implementation: 0x172
+  const ChipFamily* family;
 };
 
 std::span<const Chip> known_chips();

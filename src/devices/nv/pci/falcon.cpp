@@ -1,7 +1,6 @@
 #include "devices/nv/pci/falcon.h"
 
 #include <chrono>
-#include <thread>
 
 #include "base/arith.h"
 #include "base/check.h"
@@ -53,16 +52,11 @@ Falcon::Falcon(const PciDevice& device, uint64_t base, uint64_t timeout_ms)
     : device_(device), base_(base), timeout_ms_(timeout_ms) {}
 
 void Falcon::wait_for(const char* what, uint32_t offset, uint32_t mask, uint32_t value) const {
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms_);
-  uint32_t seen = read(offset);
-  while ((seen & mask) != value) {
-    if (Clock::now() >= end)
-      fail<DeviceLost>("{}: the falcon at {:#x} did not {} within {} ms (register {:#x} has {:#x})",
-                       device_.function().address, base_, what, timeout_ms_, offset, seen);
-    std::this_thread::yield();
-    seen = read(offset);
-  }
+  const AwaitedRegister r = wait_for_register(device_, 0, base_ + offset, mask, value,
+                                              std::chrono::milliseconds(timeout_ms_));
+  if (!r.arrived)
+    fail<DeviceLost>("{}: the falcon at {:#x} did not {} within {} ms (register {:#x} has {:#x})",
+                     device_.function().address, base_, what, timeout_ms_, offset, r.seen);
 }
 
 void Falcon::reset_engine() {

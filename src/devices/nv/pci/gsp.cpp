@@ -21,7 +21,7 @@ void check_blocks(uint32_t offset, const char* what) {
 }
 
 const Chip& startable(const Chip& chip, const Firmware& firmware) {
-  if (chip.starter != GspStarter::Booter)
+  if (chip.family->starter != GspStarter::Booter)
     fail<Unsupported>("NV: {} starts its system processor by FSP, which is not built", chip.name);
   if (firmware.version != kKnownFirmware)
     fail<Unsupported>("NV: firmware {} is in {}; known are the calls of {}", firmware.version,

@@ -67,16 +67,12 @@ class SequenceRun {
   }
   void poll(uint32_t offset, uint32_t mask, uint32_t value, uint32_t timeout_us,
             uint32_t error) const {
-    using Clock = std::chrono::steady_clock;
-    const auto end = Clock::now() + std::chrono::microseconds(timeout_us);
-    uint32_t seen = read(offset);
-    while ((seen & mask) != value) {
-      if (Clock::now() >= end)
-        damaged("waited {} us in vain for register {:#x} (it has {:#x}, error {:#x})", timeout_us,
-                offset, seen, error);
-      std::this_thread::yield();
-      seen = read(offset);
-    }
+    check(offset);
+    const AwaitedRegister r = wait_for_register(device_, 0, offset, mask, value,
+                                                std::chrono::microseconds(timeout_us));
+    if (!r.arrived)
+      damaged("waited {} us in vain for register {:#x} (it has {:#x}, error {:#x})", timeout_us,
+              offset, r.seen, error);
   }
   static void delay(uint32_t us) {
     if (us > kMostDelayUs) damaged("asks for a pause of {} us", us);

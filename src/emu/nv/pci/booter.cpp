@@ -102,7 +102,7 @@ BootedFirmware boot_firmware(pci::HostMemory& memory, uint64_t description, cons
   padded.resize((padded.size() + 255) / 256 * 256);
   if (signature != padded) return refuse("another signature");
   if (read_image(memory, d) != files.image) return refuse("another image");
-  return {{}, d.begin, d.end};
+  return {{}, d.begin, d.open_heap};
 }
 
 }  // namespace tuff::emu::nv

@@ -20,7 +20,8 @@ struct GspFiles {
 
 struct BootedFirmware {
   std::string refusal;  // empty: all is as it should be
-  uint64_t protected_begin = 0, protected_end = 0;
+  uint64_t protected_begin = 0;
+  uint64_t host_end = 0;  // of the memory that is left to the host
 };
 // `frts` is where FWSEC has protected memory up to `protected_end`.
 BootedFirmware boot_firmware(pci::HostMemory& memory, uint64_t description, const GspFiles& files,

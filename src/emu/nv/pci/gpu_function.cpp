@@ -33,7 +33,7 @@ GpuFunction::GpuFunction(GpuOptions options, std::unique_ptr<pci::HostMemory> me
       objects_(objects),
       mistake_(std::move(mistake)),
       rom_(Pages::make(kRomBytes, std::make_shared<PageFile>())),
-      world_{*memory_, objects_, options_.video_bytes, options_.sequences, mistake_} {
+      world_{*memory_, objects_, options_.video_bytes, 0, options_.sequences, mistake_} {
   std::memcpy(rom_.data(), options_.rom.data(), std::min(options_.rom.size(), size_t{kRomBytes}));
   power_on();
 }
@@ -214,6 +214,7 @@ uint32_t GpuFunction::load_firmware(uint64_t description) {
   if (!booted.refusal.empty()) return mistake_("the booter finds " + booted.refusal), 2;
   if (!gsp_->riscv_chosen) return mistake_("the GSP's core is not chosen"), 3;
   protected_begin_ = booted.protected_begin;
+  world_.host_end = booted.host_end;
   gsp_->riscv = booted_ = true;
   firmware_ = std::make_unique<GspFirmware>(world_, mailboxes(*gsp_));
   return 0;

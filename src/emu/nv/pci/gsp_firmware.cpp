@@ -236,9 +236,21 @@ void GspFirmware::fill_static_info(Payload& payload) const {
   put_value(payload, gid + 8, uint32_t(uuid.size()));
   std::copy(uuid.begin(), uuid.end(), payload.begin() + gid + 12);
   put_value(payload, memory, world_.video_bytes);
+  fill_regions(payload);
   put_value(payload, l2, uint32_t(world_.objects.chip().l2_bytes));
   std::snprintf(reinterpret_cast<char*>(payload.data() + name), name_bytes, "%s",
                 world_.objects.chip().name);
+}
+
+// What is below the firmware is for the host, the rest is not.
+void GspFirmware::fill_regions(Payload& payload) const {
+  constexpr size_t count = 344, first = 352, region_bytes = 48;
+  put_value(payload, count, uint32_t{2});
+  put_value(payload, first, world_.host_end);
+  put_value(payload, first + 8, world_.video_bytes - 1);
+  put_value(payload, first + 16, world_.video_bytes - world_.host_end);
+  put_value(payload, first + region_bytes, uint64_t{0});
+  put_value(payload, first + region_bytes + 8, world_.host_end - 1);
 }
 
 // By engine and index; of the first engine alone.

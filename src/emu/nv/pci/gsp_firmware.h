@@ -24,7 +24,7 @@ class GspFirmware {
   struct World {
     pci::HostMemory& memory;
     Objects& objects;
-    uint64_t video_bytes = 0;
+    uint64_t video_bytes = 0, host_end = 0;        // all, and what is the host's of that
     std::vector<std::vector<uint32_t>> sequences;  // before it is ready, one after another
     Told mistake;
   };
@@ -49,6 +49,7 @@ class GspFirmware {
   uint32_t control(std::vector<uint8_t>& payload);
   uint32_t free(const std::vector<uint8_t>& payload);
   void fill_static_info(std::vector<uint8_t>& payload) const;
+  void fill_regions(std::vector<uint8_t>& payload) const;
   void fill_graphics_facts(std::span<std::byte> parameters) const;
   uint32_t refused(const RmRefused& why) const;
   std::byte* host(uint64_t address, uint64_t size_bytes) const;

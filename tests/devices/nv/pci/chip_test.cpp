@@ -24,16 +24,16 @@ TEST(NvChip, EveryRowIsFound) {
   for (const Chip& c : known_chips()) {
     EXPECT_EQ(&of(c.number), &c) << c.name;
     EXPECT_TRUE(names.insert(c.name).second) << c.name;
-    const bool booter = c.starter == GspStarter::Booter;
-    EXPECT_EQ(c.mmu, booter ? MmuVersion::V2 : MmuVersion::V3) << c.name;
+    const bool booter = c.family->starter == GspStarter::Booter;
+    EXPECT_EQ(c.family->mmu, booter ? MmuVersion::V2 : MmuVersion::V3) << c.name;
   }
 }
 
 TEST(NvChip, AnRtx3080) {
   const Chip& c = chip_of(0xb72000a1, 0x172a1000);
   EXPECT_STREQ(c.name, "GA102");
-  EXPECT_STREQ(c.firmware, "ga102");
-  EXPECT_STREQ(c.family, "ga10x");
+  EXPECT_STREQ(c.family->firmware, "ga102");
+  EXPECT_STREQ(c.family->name, "ga10x");
 }
 
 TEST(NvChip, WhatIsNotKnownIsRefusedWithItsValue) {

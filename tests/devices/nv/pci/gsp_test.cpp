@@ -7,6 +7,7 @@
 #include <tuff/error.h>
 
 #include "base/error_of.h"
+#include "devices/nv/pci/gsp_facts.h"
 #include "devices/nv/pci/gsp_scene.h"
 
 namespace tuff::devices::nv::test {
@@ -45,8 +46,21 @@ TEST(NvGsp, ObjectsOfTheObjectCalls) {
   nvrm::NameString name{};
   calls->control(part.handle(), nvrm::control::GetName, "GPU_GET_NAME_STRING", name);
   EXPECT_STREQ(name.text, "NVIDIA RTX A6000");
-  const std::vector<uint8_t> info = gsp.calls().static_info();
-  EXPECT_STREQ(reinterpret_cast<const char*>(info.data() + 1260), "NVIDIA RTX A6000");
+  const GspFacts facts = read_gsp_facts(gsp.calls(), part.handle(), gsp.chip(), 1u << 28);
+  EXPECT_EQ(facts.gpu.name, "NVIDIA RTX A6000");
+  EXPECT_EQ(facts.gpu.uuid, s.objects.uuid_of(0));
+  EXPECT_EQ(facts.gpu.sm, 86u);
+  EXPECT_EQ(facts.gpu.generation, &ampere());
+  EXPECT_EQ(facts.gpu.sms(), 84u);
+  EXPECT_EQ(facts.gpu.warps_per_sm, 48u);
+  EXPECT_EQ(facts.gpu.l2_bytes, 6u << 20);
+  EXPECT_EQ(facts.gpu.memory_bytes, 8ull << 30);
+  EXPECT_EQ(facts.gpu.gpfifo_class, 0xc56fu);
+  EXPECT_EQ(facts.gpu.missing, "");
+  EXPECT_FALSE(facts.gpu.host_maps_all());
+  ASSERT_EQ(facts.usable.size(), 1u);
+  EXPECT_EQ(facts.usable[0].begin, 0u);
+  EXPECT_EQ(facts.usable[0].end, gsp.layout().open_heap) << "the firmware's memory is left out";
 }
 
 // The firmware resets its own core by the host, and is started again by the booter.
