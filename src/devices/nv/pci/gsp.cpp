@@ -189,8 +189,9 @@ void Gsp::boot() {
   if (!gsp_.runs_riscv())
     fail<DeviceLost>("{}: the booter did not start the GSP", device_.function().address);
   queues_->link();
-  calls_.emplace(*queues_, device_.function().address,
-                 [this](std::span<const uint8_t> m) { run_sequence(m, device_, *this); });
+  calls_ = std::make_shared<GspCalls>(
+      *queues_, device_.function().address,
+      [this](std::span<const uint8_t> m) { run_sequence(m, device_, *this); });
   calls_->start();
 }
 

@@ -28,7 +28,8 @@ class Gsp final : GspCore {
   // Ends the firmware and gives protected memory back; resets the GPU where that does not work.
   ~Gsp() override;
   Gsp(const Gsp&) = delete;
-  GspCalls& calls() { return *calls_; }
+  // Gone before this is.
+  const std::shared_ptr<GspCalls>& calls() const { return calls_; }
   const Chip& chip() const { return chip_; }
   const MemoryLayout& layout() const { return layout_; }
 
@@ -59,7 +60,7 @@ class Gsp final : GspCore {
   MemoryLayout layout_;
   uint64_t description_ = 0, libos_arguments_ = 0;  // addresses
   std::optional<GspQueues> queues_;
-  std::optional<GspCalls> calls_;
+  std::shared_ptr<GspCalls> calls_;
 };
 
 }  // namespace tuff::devices::nv

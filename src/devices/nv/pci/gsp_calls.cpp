@@ -36,6 +36,22 @@ struct UnloadHeader {
   uint8_t in_power_transition, entering_gc6, pad[2];
   uint32_t level;
 };
+struct SetDirectoryHeader {
+  nvrm::Handle client, device;
+  uint32_t process, pad;
+  uint64_t root;
+  uint32_t entries, flags;
+  nvrm::Handle space;
+  uint32_t channel, subdevices, process2;
+};
+struct UnsetDirectoryHeader {
+  nvrm::Handle client, device;
+  uint32_t process;
+  nvrm::Handle space;
+  uint32_t subdevices;
+};
+constexpr uint32_t kNoProcess = ~0u, kOnlySubdevice = 1;  // the latter as a mask
+static_assert(sizeof(SetDirectoryHeader) == 48 && sizeof(UnsetDirectoryHeader) == 20);
 static_assert(sizeof(AllocHeader) == 32 && sizeof(ControlHeader) == 24 &&
               sizeof(FreeHeader) == 16 && sizeof(UnloadHeader) == 8);
 
@@ -145,6 +161,19 @@ void GspCalls::control(nvrm::Handle object, uint32_t command, const char* name,
                        std::span<std::byte> parameters) const {
   ControlHeader h{kRoot, object, command, 0, uint32_t(parameters.size()), 0};
   call(gsp_call::RmControl, name, h, parameters);
+}
+
+void GspCalls::set_page_directory(nvrm::Handle device, nvrm::Handle space, uint64_t root,
+                                  uint32_t entries) const {
+  constexpr uint32_t all_channels = 1u << 3;
+  SetDirectoryHeader h{kRoot, device, kNoProcess, 0, root, entries, all_channels, space, 0,
+                       kOnlySubdevice, kNoProcess};
+  call(gsp_call::SetPageDirectory, "SET_PAGE_DIRECTORY", h, {});
+}
+
+void GspCalls::unset_page_directory(nvrm::Handle device, nvrm::Handle space) const {
+  UnsetDirectoryHeader h{kRoot, device, kNoProcess, space, kOnlySubdevice};
+  call(gsp_call::UnsetPageDirectory, "UNSET_PAGE_DIRECTORY", h, {});
 }
 
 std::vector<uint8_t> GspCalls::static_info() const {

@@ -18,8 +18,9 @@
 namespace tuff::devices::nv {
 
 namespace gsp_call {
-inline constexpr uint32_t Free = 10, UnloadingGuestDriver = 47, GetStaticInfo = 65,
-                          RmControl = 76, RmAlloc = 103, InitDone = 0x1001,
+inline constexpr uint32_t Free = 10, UnloadingGuestDriver = 47, SetPageDirectory = 54,
+                          GetStaticInfo = 65, RmControl = 76, UnsetPageDirectory = 79,
+                          RmAlloc = 103, InitDone = 0x1001,
                           RunCpuSequencer = 0x1002, RcTriggered = 0x1004, OsErrorLog = 0x1006;
 }
 
@@ -47,6 +48,10 @@ class GspCalls final : public ObjectCalls {
   using ObjectCalls::control;
   void control(nvrm::Handle object, uint32_t command, const char* name,
                std::span<std::byte> parameters) const override;
+  // What a VA space of a device means from here on: a table in video memory, or none any more.
+  void set_page_directory(nvrm::Handle device, nvrm::Handle space, uint64_t root,
+                          uint32_t entries) const;
+  void unset_page_directory(nvrm::Handle device, nvrm::Handle space) const;
   // What it says of the GPU (GspStaticConfigInfo).
   std::vector<uint8_t> static_info() const;
   // What it has told since the last time; without a call that waits for an answer.

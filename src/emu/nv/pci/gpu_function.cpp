@@ -14,6 +14,8 @@ constexpr uint64_t kGsp = 0x110000, kSec2 = 0x840000, kRom = 0x300000, kRomBytes
 constexpr uint64_t kSec2Fuses = 0x824140, kGspFuses = 0x8241c0;
 constexpr uint32_t kOwnStartReads = 3;
 constexpr uint64_t kFrtsBytes = 1u << 20;
+constexpr uint64_t kApertureBlock = 0x1704, kInvalidateTables = 0xb830b0;
+constexpr uint32_t kTriggered = 1u << 31, kApertureByTable = 1u << 31;
 
 uint32_t word_in(const std::vector<uint8_t>& bytes, size_t at) {
   uint32_t value = 0;
@@ -33,6 +35,7 @@ GpuFunction::GpuFunction(GpuOptions options, std::unique_ptr<pci::HostMemory> me
       objects_(objects),
       mistake_(std::move(mistake)),
       rom_(Pages::make(kRomBytes, std::make_shared<PageFile>())),
+      video_(Pages::make(options_.video_bytes, std::make_shared<PageFile>())),
       world_{*memory_, objects_, options_.video_bytes, 0, options_.sequences, mistake_} {
   std::memcpy(rom_.data(), options_.rom.data(), std::min(options_.rom.size(), size_t{kRomBytes}));
   power_on();
@@ -50,6 +53,7 @@ void GpuFunction::power_on() {
   frts_scratch_ = sb_scratch_ = 0;
   own_start_reads_ = kOwnStartReads;
   handed_off_ = booted_ = false;
+  invalidating_ = aperture_block_ = 0;
 }
 
 void GpuFunction::reset() {
@@ -101,6 +105,10 @@ uint32_t GpuFunction::read(size_t bar, uint64_t offset) {
     if (offset == 0x118128) return own_start_reads_ < 2 ? 1 : 0;
     return own_start_reads_ == 0 ? 0xff : 0x10;
   }
+  if (offset == kInvalidateTables) {
+    if (invalidating_ > 0) --invalidating_;
+    return invalidating_ > 0 ? kTriggered : 0;
+  }
   if (const auto kept = kept_register(offset)) return *kept;
   uint64_t inside = offset;
   if (FalconModel* falcon = falcon_at(inside)) return falcon->read(uint32_t(inside));
@@ -116,6 +124,11 @@ void GpuFunction::write(size_t bar, uint64_t offset, uint32_t value) {
     if (firmware_ && firmware_->has_ended()) gsp_->write(0x40, 0x80000000);
     return;
   }
+  if (offset == kApertureBlock) {
+    aperture_block_ = value;
+    return;
+  }
+  if (offset == kInvalidateTables) return invalidate(value);
   uint64_t inside = offset;
   FalconModel* const falcon = falcon_at(inside);
   if (!falcon)
@@ -126,7 +139,25 @@ void GpuFunction::write(size_t bar, uint64_t offset, uint32_t value) {
   falcon->write(uint32_t(inside), value);
 }
 
+// All of all tables, once writes before it have arrived.
+void GpuFunction::invalidate(uint32_t value) {
+  if (value != (kTriggered | 0x43)) mistake_(fmt::format("tables are invalidated by {:#x}", value));
+  if (aperture_block_ & kApertureByTable)
+    mistake_("the aperture still goes through the firmware's table");
+  invalidating_ = 3;
+  ++invalidates;
+}
+
+bool GpuFunction::read_table(bool video, uint64_t address, uint64_t& entry) const {
+  if (video && address > options_.video_bytes - 8) return false;
+  const std::byte* const at = video ? video_.data() + address : memory_->at(address, 8);
+  if (at) std::memcpy(&entry, at, sizeof entry);
+  return at != nullptr;
+}
+
 intptr_t GpuFunction::map(size_t bar, uint64_t offset, size_t size_bytes, int protection) {
+  if (bar == 1 && offset == 0 && size_bytes <= options_.video_bytes)
+    return video_.map_at(nullptr, size_bytes, protection, MAP_SHARED);
   if (bar != 0 || offset != kRom || size_bytes > kRomBytes) return -EINVAL;
   return rom_.map_at(nullptr, size_bytes, protection & PROT_READ, MAP_SHARED);
 }
@@ -216,6 +247,7 @@ uint32_t GpuFunction::load_firmware(uint64_t description) {
   protected_begin_ = booted.protected_begin;
   world_.host_end = booted.host_end;
   gsp_->riscv = booted_ = true;
+  aperture_block_ = kApertureByTable;  // the firmware has one of its own
   firmware_ = std::make_unique<GspFirmware>(world_, mailboxes(*gsp_));
   return 0;
 }

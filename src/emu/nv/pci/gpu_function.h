@@ -50,11 +50,14 @@ class GpuFunction final : public pci::Function {
   intptr_t map(size_t bar, uint64_t offset, size_t size_bytes, int protection) override;
   void reset() override;
 
+  // As the GPU reads 8 bytes of a table; false: there is none.
+  bool read_table(bool video, uint64_t address, uint64_t& entry) const;
+  std::byte* video() const { return video_.data(); }
   bool is_protected() const { return protected_end_ != 0; }
   const GspFirmware* firmware() const { return firmware_.get(); }
   FalconModel& gsp() { return *gsp_; }
   FalconModel& sec2() { return *sec2_; }
-  uint32_t resets = 0;
+  uint32_t resets = 0, invalidates = 0;  // the latter: how often it was to forget tables
 
  private:
   FalconModel* falcon_at(uint64_t& offset);
@@ -65,6 +68,7 @@ class GpuFunction final : public pci::Function {
   uint32_t load_firmware(uint64_t description);
   uint32_t unload_firmware();
   void power_on();
+  void invalidate(uint32_t value);
   std::optional<uint32_t> kept_register(uint64_t offset) const;
   static uint64_t mailboxes(const FalconModel& falcon);
 
@@ -72,13 +76,15 @@ class GpuFunction final : public pci::Function {
   const std::unique_ptr<pci::HostMemory> memory_;
   Objects& objects_;
   const FalconModel::Told mistake_;
-  Pages rom_;
+  Pages rom_, video_;
   std::unique_ptr<FalconModel> gsp_, sec2_;
   GspFirmware::World world_;
   std::unique_ptr<GspFirmware> firmware_;
   uint64_t protected_begin_ = 0, protected_end_ = 0;
   uint32_t frts_scratch_ = 0, sb_scratch_ = 0;
   uint32_t own_start_reads_ = 0;  // that are left until the GPU's own start has ended
+  uint32_t invalidating_ = 0;     // likewise, until tables are forgotten
+  uint32_t aperture_block_ = 0;
   bool handed_off_ = false, booted_ = false;
 };
 

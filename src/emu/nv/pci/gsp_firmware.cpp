@@ -156,6 +156,8 @@ void GspFirmware::answer(const GspCommand& command) {
   switch (command.function) {
     case 10: result = free(payload); break;
     case 47: ended_ = true; break;
+    case 54: result = set_directory(payload, true); break;
+    case 79: result = set_directory(payload, false); break;
     case 65: fill_static_info(payload); break;
     case 76: put_value(payload, 12, control(payload)); break;
     case 103: put_value(payload, 16, alloc(payload)); break;
@@ -217,8 +219,40 @@ uint32_t GspFirmware::control(Payload& payload) {
   }
 }
 
+std::optional<uint64_t> GspFirmware::directory(nvrm::Handle space) const {
+  const auto found = directories_.find(space);
+  return found == directories_.end() ? std::nullopt : std::optional(found->second);
+}
+
+// Client, device, process, then at 16 the root with its entries and flags, or at 12 the space.
+uint32_t GspFirmware::set_directory(const Payload& payload, bool set) {
+  try {
+    const auto client = payload_value<uint32_t>(payload, 0);
+    const auto space = payload_value<uint32_t>(payload, set ? 32 : 12);
+    world_.objects.find(client, payload_value<uint32_t>(payload, 4), nvrm::object::Device);
+    world_.objects.find(client, space, nvrm::object::VaSpace);
+    if (payload.size() != (set ? 48u : 20u) ||
+        payload_value<uint32_t>(payload, set ? 40 : 16) != 1)
+      refuse_rm(Status::InvalidArgument, "a page directory in {} bytes", payload.size());
+    if (directories_.contains(space) == set)
+      refuse_rm(Status::InvalidState, "the page directory of {:#x}", space);
+    const auto root = payload_value<uint64_t>(payload, 16);
+    if (set && (payload_value<uint32_t>(payload, 24) != 4 ||
+                payload_value<uint32_t>(payload, 28) != 8 || root % kArgumentPage ||
+                root >= world_.host_end))
+      refuse_rm(Status::InvalidArgument, "a page directory at {:#x}", root);
+    if (set) directories_[space] = root;
+    else directories_.erase(space);
+    return 0;
+  } catch (const RmRefused& why) {
+    return refused(why);
+  }
+}
+
 uint32_t GspFirmware::free(const Payload& payload) {
   try {
+    if (directories_.contains(payload_value<uint32_t>(payload, 8)))
+      refuse_rm(Status::InUse, "a VA space that has a page directory");
     world_.objects.free(payload_value<uint32_t>(payload, 0), payload_value<uint32_t>(payload, 8));
     return 0;
   } catch (const RmRefused& why) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,6 +36,8 @@ class GspFirmware {
   // There are commands, or it goes on after a sequence that has suspended it.
   void ring();
   void resume();
+  // Of a VA space: where its table is, if it has one.
+  std::optional<uint64_t> directory(nvrm::Handle space) const;
   bool has_ended() const { return ended_; }
   bool is_suspended() const { return suspended_; }
 
@@ -48,6 +51,7 @@ class GspFirmware {
   uint32_t alloc(std::vector<uint8_t>& payload);
   uint32_t control(std::vector<uint8_t>& payload);
   uint32_t free(const std::vector<uint8_t>& payload);
+  uint32_t set_directory(const std::vector<uint8_t>& payload, bool set);
   void fill_static_info(std::vector<uint8_t>& payload) const;
   void fill_regions(std::vector<uint8_t>& payload) const;
   void fill_graphics_facts(std::span<std::byte> parameters) const;
@@ -56,6 +60,7 @@ class GspFirmware {
 
   const World& world_;
   std::optional<GspEnd> end_;
+  std::map<nvrm::Handle, uint64_t> directories_;  // by VA space
   uint32_t startup_ = 0;       // messages that came before it was ready
   size_t next_sequence_ = 0;
   bool suspended_ = false, ready_ = false, ended_ = false;

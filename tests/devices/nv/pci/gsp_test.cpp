@@ -31,12 +31,22 @@ TEST(NvGsp, StartsAndEnds) {
   EXPECT_EQ(s.gpu->resets, 0u) << "nothing was left behind";
 }
 
+// Ada goes the same way, with other files and classes.
+TEST(NvGsp, AdaByItsTable) {
+  GspScene s([](auto& o) { o.boot_0 = 0xb92000a1, o.boot_42 = 0x192a1000; });
+  const auto device = s.take();
+  const Gsp gsp(*device, s.files, 1000);
+  EXPECT_STREQ(gsp.chip().name, "AD102");
+  EXPECT_STREQ(gsp.chip().family->firmware, "ad102");
+  EXPECT_TRUE(s.gpu->gsp().riscv);
+}
+
 // Objects over calls, by the same class that has them from NVIDIA's driver.
 TEST(NvGsp, ObjectsOfTheObjectCalls) {
   GspScene s;
   const auto device = s.take();
   Gsp gsp(*device, s.files, 1000);
-  const std::shared_ptr<ObjectCalls> calls(std::shared_ptr<void>(), &gsp.calls());
+  const std::shared_ptr<GspCalls> calls = gsp.calls();
   nvrm::DeviceParameters parameters{};
   parameters.client_share = calls->root();
   const Object gpu(calls, calls->root(), nvrm::object::Device, "device", parameters);
@@ -46,7 +56,7 @@ TEST(NvGsp, ObjectsOfTheObjectCalls) {
   nvrm::NameString name{};
   calls->control(part.handle(), nvrm::control::GetName, "GPU_GET_NAME_STRING", name);
   EXPECT_STREQ(name.text, "NVIDIA RTX A6000");
-  const GspFacts facts = read_gsp_facts(gsp.calls(), part.handle(), gsp.chip(), 1u << 28);
+  const GspFacts facts = read_gsp_facts(*calls, part.handle(), gsp.chip(), 1u << 28);
   EXPECT_EQ(facts.gpu.name, "NVIDIA RTX A6000");
   EXPECT_EQ(facts.gpu.uuid, s.objects.uuid_of(0));
   EXPECT_EQ(facts.gpu.sm, 86u);
