@@ -115,6 +115,41 @@ Bytes memory_description(const MemoryLayout& layout, const Bootloader& bootloade
   return bytes;
 }
 
+// ---- what FSP starts
+
+Bytes fmc_arguments(uint64_t description, uint64_t libos_arguments) {
+  constexpr uint32_t coherent_host = 1;
+  Bytes bytes(80);
+  put_at(bytes, 8, coherent_host);
+  put_at(bytes, 12, uint32_t{kDescriptionBytes});
+  put_at(bytes, 16, description);
+  put_at(bytes, 36, uint8_t{1});  // the resource manager, not something in its place
+  put_at(bytes, 40, coherent_host);
+  put_at(bytes, 48, libos_arguments);
+  return bytes;
+}
+
+Bytes chain_of_trust(const Fmc& fmc, uint16_t version, uint64_t image, uint64_t arguments,
+                     uint64_t end_bytes) {
+  constexpr uint64_t alignment = 2u << 20;
+  constexpr size_t hash_at = 36, key_at = 84, signature_at = 468;  // each packed behind the other
+  Bytes bytes(860);
+  put_at(bytes, 0, version);
+  put_at(bytes, 2, uint16_t(bytes.size()));
+  put_at(bytes, 4, image);
+  put_at(bytes, 24, align_up(end_bytes, alignment));  // FRTS, from the end of video memory
+  put_at(bytes, 32, uint32_t{kFrtsBytes});
+  const auto put_bytes = [&](size_t at, std::span<const uint8_t> from) {
+    TUFF_CHECK(at + from.size() <= bytes.size());
+    std::copy(from.begin(), from.end(), bytes.begin() + ptrdiff_t(at));
+  };
+  put_bytes(hash_at, fmc.hash);
+  put_bytes(key_at, fmc.public_key);
+  put_bytes(signature_at, fmc.signature);
+  put_at(bytes, 852, arguments);
+  return bytes;
+}
+
 // ---- arguments
 
 void write_log_header(std::span<std::byte> memory, uint64_t address) {

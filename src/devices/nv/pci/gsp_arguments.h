@@ -7,7 +7,9 @@
 // fields are), src/nvidia/src/kernel/gpu/gsp/kernel_gsp.c (kgspCreateRadix3, log buffers,
 // kgspSetupLibosInitArgs, kgspPopulateGspRmInitArgs), arch/turing/kernel_gsp_tu102.c (the
 // description), src/nvidia/arch/nvalloc/unix/src/registry.c (the registry); tinygrad @09f3aae,
-// runtime/support/nv/ip.py and Linux, nova-core/gsp/commands.rs (which values are needed).
+// runtime/support/nv/ip.py and Linux, nova-core/gsp/commands.rs (which values are needed); of FSP:
+// src/nvidia/arch/nvalloc/common/inc/gsp/gspifpub.h, src/nvidia/inc/kernel/gpu/fsp/
+// kern_fsp_cot_payload.h; Linux, nouveau/nvkm/subdev/fsp/gh100.c @44f93b2 (values).
 #pragma once
 
 #include <array>
@@ -48,6 +50,15 @@ inline constexpr size_t kSignatureAlignment = 256;
 Bytes memory_description(const MemoryLayout& layout, const Bootloader& bootloader,
                          uint64_t image_table, uint64_t image_bytes, DmaRange bootloader_range,
                          DmaRange signature);
+
+// ---- what FSP starts (Hopper, Blackwell)
+
+// GSP_FMC_BOOT_PARAMS: where the description of protected memory and libos's arguments are.
+Bytes fmc_arguments(uint64_t description, uint64_t libos_arguments);
+// The payload of FspMessage::ChainOfTrust. `version`: 1 of Hopper, 2 of Blackwell; `image` and
+// `arguments` are addresses; `end_bytes` at the end of video memory are kept free.
+Bytes chain_of_trust(const Fmc& fmc, uint16_t version, uint64_t image, uint64_t arguments,
+                     uint64_t end_bytes);
 
 // ---- arguments
 

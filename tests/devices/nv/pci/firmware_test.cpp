@@ -56,7 +56,7 @@ TEST(NvFirmware, Bootloaders) {
   EXPECT_EQ(b.manifest_offset, 0x300u);
 }
 
-TEST(NvFirmware, TheObjectCalls) {
+TEST(NvFirmware, TheResourceManager) {
   const GspImage g = read_gsp_image(sample_gsp(), "gsp", "ad10x");
   EXPECT_EQ(g.image, std::vector<uint8_t>(600, 'g'));
   EXPECT_EQ(g.signature, std::vector<uint8_t>(64, 't'));
@@ -101,6 +101,23 @@ class Folders final : public os::Kernel {
 };
 
 const std::string kFolder = "/lib/firmware/nvidia/ga102/gsp";
+
+TEST(NvFirmware, WhatFspStarts) {
+  const Fmc f = read_fmc(sample_fmc(), "fmc");
+  EXPECT_EQ(f.image, std::vector<uint8_t>(500, 'i'));
+  EXPECT_EQ(f.hash, std::vector<uint8_t>(48, 'h'));
+  EXPECT_EQ(f.public_key, std::vector<uint8_t>(97, 'k'));
+  EXPECT_EQ(f.signature, std::vector<uint8_t>(96, 's'));
+  EXPECT_EQ(error_of<IoError>([] { read_fmc(sample_gsp(), "fmc"); }),
+            "fmc: it is no ELF file of 32 bits");
+  const auto with = [](size_t hash, size_t key) {
+    return sample_elf({{"image", "i"}, {"hash", std::string(hash, 'h')},
+                       {"publickey", std::string(key, 'k')}, {"signature", "s"}}, 32);
+  };
+  EXPECT_EQ(error_of<IoError>([&] { read_fmc(with(47, 97), "fmc"); }),
+            "fmc: its hash, key and signature have 47, 97 and 1 bytes");
+  EXPECT_THROW(read_fmc(with(48, 385), "fmc"), IoError);
+}
 
 TEST(NvFirmware, TheNewestThatIsKnownIsTaken) {
   Folders kernel;
@@ -181,9 +198,13 @@ TEST(NvFirmware, DamagedOnesAreReadOrRefused) {
   size_t refused = 0;
   constexpr size_t total = 3000;
   for (size_t n = 0; n < total; ++n) {
-    const size_t kind = n % 3;
-    Rom file = kind == 0 ? sample_booter() : kind == 1 ? sample_bootloader() : sample_gsp();
-    const size_t from = kind == 2 ? file.size() - 320 : 0, bytes = kind == 2 ? 320 : 200;
+    const size_t kind = n % 4;
+    Rom file = kind == 0   ? sample_booter()
+               : kind == 1 ? sample_bootloader()
+               : kind == 2 ? sample_gsp()
+                           : sample_fmc();
+    const size_t bytes = kind == 3 ? 240 : kind == 2 ? 320 : 200;
+    const size_t from = kind < 2 ? 0 : file.size() - bytes;
     for (size_t i = 0; i < 1 + random() % 4; ++i)
       file[from + random() % bytes] = uint8_t(random());
     if (random() % 8 == 0) file.resize(random() % file.size());
@@ -192,8 +213,10 @@ TEST(NvFirmware, DamagedOnesAreReadOrRefused) {
         signed_image(read_booter(file, "b"), 0);
       else if (kind == 1)
         read_bootloader(file, "l");
-      else
+      else if (kind == 2)
         read_gsp_image(file, "g", "ga10x");
+      else
+        read_fmc(file, "f");
     } catch (const IoError&) {
       ++refused;
     }

@@ -106,6 +106,28 @@ TEST(NvGspArguments, LibosAndTheResourceManager) {
   }
 }
 
+TEST(NvGspArguments, WhatFspIsTold) {
+  const Bytes arguments = fmc_arguments(0x1111000, 0x2222000);
+  ASSERT_EQ(arguments.size(), 80u);
+  const uint64_t words[] = {0, 256ull << 32 | 1, 0x1111000, 0, 1ull << 32, 1, 0x2222000, 0, 0, 0};
+  for (size_t i = 0; i < std::size(words); ++i)
+    EXPECT_EQ(number_at(arguments, 8 * i, 8), words[i]) << i;
+
+  const Fmc fmc = {{}, Bytes(48, 0xaa), Bytes(97, 0xbb), Bytes(96, 0xcc)};
+  const Bytes chain = chain_of_trust(fmc, 2, 0x3333000, 0x4444000, (2u << 20) + 1);
+  ASSERT_EQ(chain.size(), 860u);
+  EXPECT_EQ(number_at(chain, 0, 4), 860u << 16 | 2);
+  EXPECT_EQ(number_at(chain, 4, 8), 0x3333000u);
+  EXPECT_EQ(number_at(chain, 12, 8), 0u);
+  EXPECT_EQ(number_at(chain, 24, 8), 4u << 20) << "whole pages of 2 MiB at the end of memory";
+  EXPECT_EQ(number_at(chain, 32, 4), 1u << 20);
+  for (size_t i = 36; i < 852; ++i) {
+    const int wanted = i < 84 ? 0xaa : i < 84 + 97 ? 0xbb : i >= 468 && i < 564 ? 0xcc : 0;
+    ASSERT_EQ(chain[i], wanted) << i;
+  }
+  EXPECT_EQ(number_at(chain, 852, 8), 0x4444000u);
+}
+
 TEST(NvGspArguments, TheSystemAndItsRegistry) {
   PciFunction f;
   f.address = "0001:41:02.0";
