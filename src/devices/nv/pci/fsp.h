@@ -3,8 +3,8 @@
 // yet. Knows no firmware.
 // Sources: open-gpu-kernel-modules @8ec351a (570.144), src/common/inc/swref/published/hopper/gh100/
 // {dev_fsp_pri,dev_therm}.h, blackwell/gb202/dev_therm.h (registers), src/nvidia/src/kernel/gpu/
-// fsp/arch/hopper/kern_fsp_gh100.c (order), src/nvidia/arch/nvalloc/common/inc/fsp/{fsp_mctp_format,
-// fsp_nvdm_format}.h (headers).
+// fsp/arch/hopper/kern_fsp_gh100.c (order), src/nvidia/arch/nvalloc/common/inc/fsp/
+// {fsp_mctp_format,fsp_nvdm_format}.h (headers).
 #pragma once
 
 #include <cstdint>
