@@ -3,7 +3,8 @@
 // reads no registers.
 // Sources: open-gpu-kernel-modules @8ec351a (570.144), src/common/inc/swref/published/nv_ref.h
 // (registers), src/nvidia/generated/g_chips2halspec_nvoc.c (numbers) and g_gpu_class_list.c
-// (classes), nouveau/extract-firmware-nouveau.py (folders: a family shares files by links).
+// (classes), nouveau/extract-firmware-nouveau.py (folders: a family shares files by links); Linux,
+// nouveau/nvkm/subdev/fsp/{gh100,gb100,gb202}.c, gsp/rm/r570/rm.c @32cb1cc (FSP).
 #pragma once
 
 #include <array>
@@ -23,6 +24,14 @@ enum class GspStarter : uint8_t {
   Fsp,     // a processor of its own, which takes messages
 };
 
+// What is known of FSP, and what it has to be told.
+struct FspRules {
+  uint64_t ready_register = 0;  // in BAR 0
+  uint16_t message_version = 0;
+  uint64_t open_heap_bytes = 0;  // of the GSP, not protected
+  uint64_t reserved_bytes = 0;   // for another processor (PMU)
+};
+
 // What chips have in common that run the same firmware.
 struct ChipFamily {
   const char* name;      // by which signatures of the GSP's image are named: "ga10x"
@@ -30,6 +39,7 @@ struct ChipFamily {
   MmuVersion mmu;
   GspStarter starter;
   std::array<uint32_t, 4> classes;  // of channels, compute, copies, doorbells: the newest
+  FspRules fsp = {};
 };
 struct Chip {
   const char* name;

@@ -1,6 +1,7 @@
 #include "devices/nv/pci/falcon.h"
 
 #include <chrono>
+#include <thread>
 
 #include "base/arith.h"
 #include "base/check.h"
@@ -36,7 +37,8 @@ enum Register : uint32_t {
   kCoreSelect = 0x1668,
 };
 constexpr uint32_t kInReset = 1;
-constexpr uint32_t kHasRiscv = 1u << 10, kScrubs = 1u << 12;
+constexpr uint32_t kHasRiscv = 1u << 10, kScrubs = 1u << 12, kLockedDown = 1u << 13;
+constexpr uint32_t kForeign = 0xbadf4100, kForeignMask = 0xffffff00;  // what is read then
 constexpr uint32_t kStart = 1u << 1, kHalted = 1u << 4, kThroughAlias = 1u << 6;
 constexpr uint32_t kFull = 1u << 0, kIdle = 1u << 1, kSecure = 1u << 2, kToCode = 1u << 4,
                    k256Bytes = 6u << 8;
@@ -121,6 +123,30 @@ uint32_t Falcon::mailbox() const { return read(kMailbox0); }
 
 void Falcon::wait_for_mailbox(const char* what, uint32_t value) const {
   wait_for(what, kMailbox0, ~0u, value);
+}
+
+// As long as another has it, registers say so, or have what it was started with: an address of
+// whole pages, whose low word is no error, which would be a small number.
+uint32_t Falcon::wait_for_release(uint64_t argument) const {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms_);
+  for (;;) {
+    const bool late = Clock::now() >= end;
+    const uint32_t error = read(kMailbox0), hardware = read(kHardware2);
+    const bool foreign = (error & kForeignMask) == kForeign || hardware == 0 ||
+                         (hardware & kForeignMask) == kForeign;
+    const bool begins = error != 0 && error == uint32_t(argument);
+    if (!foreign && !begins && error != 0) return error;
+    if (!foreign && !begins && !(hardware & kLockedDown)) return 0;
+    if (late)
+      fail<DeviceLost>("{}: the GSP was not released within {} ms (registers have {:#x}, {:#x})",
+                       device_.function().address, timeout_ms_, error, hardware);
+    std::this_thread::yield();
+  }
+}
+
+void Falcon::wait_until_riscv_halted() const {
+  wait_for("halt its other core", kRiscvControl, kHalted, kHalted);
 }
 
 void Falcon::allow_physical() {

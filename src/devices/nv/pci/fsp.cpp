@@ -45,6 +45,11 @@ void Fsp::wait_for(const char* what, uint64_t offset, uint32_t value) const {
 
 void Fsp::wait_until_ready() const { wait_for("end its own start", ready_register_, kFspReady); }
 
+bool Fsp::is_idle() const {
+  return device_.read(0, kSentHead) == device_.read(0, kSentTail) &&
+         device_.read(0, kAnsweredHead) == device_.read(0, kAnsweredTail);
+}
+
 void Fsp::write_window(std::span<const uint32_t> words) const {
   device_.write(0, kWindow, kWrites);
   for (const uint32_t word : words) device_.write(0, kWindowData, word);

@@ -1,6 +1,5 @@
 // Fsp: the processor of a GPU of Hopper or Blackwell that checks and starts its system processor
-// (GSP): messages to it, by a window into its memory. For the boot by PCI, which does not use it
-// yet. Knows no firmware.
+// (GSP): messages to it, by a window into its memory. Used by fsp_start. Knows no firmware.
 // Sources: open-gpu-kernel-modules @8ec351a (570.144), src/common/inc/swref/published/hopper/gh100/
 // {dev_fsp_pri,dev_therm}.h, blackwell/gb202/dev_therm.h (registers), src/nvidia/src/kernel/gpu/
 // fsp/arch/hopper/kern_fsp_gh100.c (order), src/nvidia/arch/nvalloc/common/inc/fsp/
@@ -28,6 +27,8 @@ class Fsp {
   Fsp(const PciDevice& device, uint64_t ready_register, uint64_t timeout_ms)
       : device_(device), ready_register_(ready_register), timeout_ms_(timeout_ms) {}
   void wait_until_ready() const;
+  // Whether no packet waits to be taken: one of a process that was killed.
+  bool is_idle() const;
   // Waits for what it answers. DeviceLost where that is an error, or no answer to this.
   void call(FspMessage kind, std::span<const uint8_t> payload) const;
 

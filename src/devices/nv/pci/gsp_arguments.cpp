@@ -117,6 +117,20 @@ Bytes memory_description(const MemoryLayout& layout, const Bootloader& bootloade
 
 // ---- what FSP starts
 
+Bytes memory_wish(const MemorySizes& sizes, const Bootloader& bootloader, uint64_t image_table,
+                  uint64_t image_bytes, DmaRange bootloader_range, DmaRange signature) {
+  constexpr uint64_t screen_bytes = 128u << 10;
+  MemoryLayout nowhere;
+  nowhere.heap_bytes = sizes.heap_bytes;
+  nowhere.total = screen_bytes;
+  Bytes bytes = memory_description(nowhere, bootloader, image_table, image_bytes, bootloader_range,
+                                   signature);
+  put_at(bytes, 104, sizes.open_heap_bytes);
+  put_at(bytes, 176, uint64_t{0});  // the size of memory, which FSP knows
+  put_at(bytes, 244, uint32_t(sizes.reserved_bytes));
+  return bytes;
+}
+
 Bytes fmc_arguments(uint64_t description, uint64_t libos_arguments) {
   constexpr uint32_t coherent_host = 1;
   Bytes bytes(80);

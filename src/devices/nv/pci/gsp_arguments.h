@@ -53,6 +53,13 @@ Bytes memory_description(const MemoryLayout& layout, const Bootloader& bootloade
 
 // ---- what FSP starts (Hopper, Blackwell)
 
+struct MemorySizes {
+  uint64_t heap_bytes = 0, open_heap_bytes = 0, reserved_bytes = 0;
+};
+// The same struct, by sizes alone.
+Bytes memory_wish(const MemorySizes& sizes, const Bootloader& bootloader, uint64_t image_table,
+                  uint64_t image_bytes, DmaRange bootloader_range, DmaRange signature);
+
 // GSP_FMC_BOOT_PARAMS: where the description of protected memory and libos's arguments are.
 Bytes fmc_arguments(uint64_t description, uint64_t libos_arguments);
 // The payload of FspMessage::ChainOfTrust. `version`: 1 of Hopper, 2 of Blackwell; `image` and

@@ -18,6 +18,11 @@ struct HeapSizes {
   uint64_t least_bytes = 88u << 20, most_bytes = 280u << 20;
 };
 
+// Of Hopper and Blackwell.
+inline constexpr HeapSizes kHopperHeap = {.manager_bytes = 14u << 20};
+// Of the firmware's heap.
+uint64_t heap_bytes(uint64_t total_bytes, const HeapSizes& sizes);
+
 inline constexpr uint64_t kDescriptionBytes = 256;  // of what stands at its begin
 
 // Offsets in video memory, each region up to the next one above it, by falling address.

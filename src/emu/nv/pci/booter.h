@@ -20,11 +20,27 @@ struct GspFiles {
 
 struct BootedFirmware {
   std::string refusal;  // empty: all is as it should be
-  uint64_t protected_begin = 0;
+  uint64_t protected_begin = 0, protected_end = 0;
   uint64_t host_end = 0;  // of the memory that is left to the host
 };
 // `frts` is where FWSEC has protected memory up to `protected_end`.
 BootedFirmware boot_firmware(pci::HostMemory& memory, uint64_t description, const GspFiles& files,
                              uint64_t video_bytes, uint64_t frts, uint64_t protected_end);
+
+// What FSP starts, by which it knows it, and what the message that asks for that says.
+struct FmcFiles {
+  std::vector<uint8_t> image, hash, public_key, signature;
+  uint16_t version = 1;  // of messages
+};
+struct FspRequest {
+  std::string refusal;  // empty: all is as it should be
+  uint64_t arguments = 0, description = 0, libos_arguments = 0;
+  uint64_t end_bytes = 0;  // to be kept free at the end of memory
+};
+FspRequest read_request(pci::HostMemory& memory, const std::vector<uint32_t>& payload,
+                        const FmcFiles& files);
+// As boot_firmware, where only sizes are asked for.
+BootedFirmware place_firmware(pci::HostMemory& memory, uint64_t description, const GspFiles& files,
+                              uint64_t video_bytes, uint64_t end_bytes);
 
 }  // namespace tuff::emu::nv

@@ -36,6 +36,10 @@ class FalconModel {
   bool halted = false;
   bool riscv_chosen = false, riscv = false;  // the core beside it; whether firmware runs there
   uint32_t starts = 0;
+  // Firmware runs on the other core, started by another processor, with these mailboxes: the host
+  // is let in after some reads.
+  void start_elsewhere(uint64_t argument, uint32_t error);
+  bool riscv_halted = false;
   uint32_t get(uint32_t offset) const;  // a register that only keeps what is written
 
  private:
@@ -47,6 +51,7 @@ class FalconModel {
   const Told mistake_;
   bool in_reset_ = false, was_reset_ = false;
   uint32_t scrubs_ = 0, selects_ = 0, transfers_ = 0, runs_ = 0;  // reads that are left
+  uint32_t foreign_ = 0, locked_ = 0;  // likewise
   bool core_chosen_ = false, runs_program_ = false;
   std::map<uint32_t, uint32_t> kept_;
 };

@@ -26,16 +26,18 @@ class FspModel {
   // The words of an answer before they are there; empty: there is none.
   std::function<std::vector<uint32_t>(std::vector<uint32_t>)> answer =
       [](std::vector<uint32_t> words) { return words; };
-  uint32_t slowness = 2;  // reads until a packet was taken
+  uint32_t slowness = 2;  // reads until a packet is seen to be taken, and its answer is there
 
  private:
   void take_packet();
+  void show_answer();
   uint32_t& word();
   const Told mistake_;
   std::vector<uint32_t> memory_ = std::vector<uint32_t>(256);
   uint32_t window_ = 0, sent_tail_ = 0, sent_head_ = 0, head_ = 0, tail_ = 0;
   uint32_t reads_ = 0;  // that are left
   bool has_packet_ = false;
+  std::vector<uint32_t> answer_;  // that is not shown yet
 };
 
 }  // namespace tuff::emu::nv

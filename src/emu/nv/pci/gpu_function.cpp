@@ -49,6 +49,12 @@ void GpuFunction::power_on() {
   gsp_->program = [this](FalconModel& f) { return run_fwsec(f); };
   sec2_->program = [this](FalconModel& f) { return run_booter(f); };
   gsp_->halted = true;
+  if (options_.fmc) {
+    fsp_ = std::make_unique<FspModel>(mistake_);
+    fsp_->take = [this](uint32_t kind, const std::vector<uint32_t>& payload) {
+      return take_message(kind, payload);
+    };
+  }
   protected_begin_ = protected_end_ = 0;
   frts_scratch_ = sb_scratch_ = 0;
   own_start_reads_ = kOwnStartReads;
@@ -109,6 +115,7 @@ uint32_t GpuFunction::read(size_t bar, uint64_t offset) {
     if (invalidating_ > 0) --invalidating_;
     return invalidating_ > 0 ? kTriggered : 0;
   }
+  if (const auto fsp = read_of_fsp(offset)) return *fsp;
   if (const auto kept = kept_register(offset)) return *kept;
   uint64_t inside = offset;
   if (FalconModel* falcon = falcon_at(inside)) return falcon->read(uint32_t(inside));
@@ -122,8 +129,11 @@ void GpuFunction::write(size_t bar, uint64_t offset, uint32_t value) {
     if (firmware_) firmware_->ring();
     // What it says once nothing runs there any more.
     if (firmware_ && firmware_->has_ended()) gsp_->write(0x40, 0x80000000);
+    gsp_->riscv_halted = firmware_ && firmware_->has_ended();
     return;
   }
+  if (fsp_ && offset >= FspModel::kFirst && offset < FspModel::kEnd)
+    return fsp_->write(offset, value);
   if (offset == kApertureBlock) {
     aperture_block_ = value;
     return;
@@ -249,6 +259,37 @@ uint32_t GpuFunction::load_firmware(uint64_t description) {
   gsp_->riscv = booted_ = true;
   aperture_block_ = kApertureByTable;  // the firmware has one of its own
   firmware_ = std::make_unique<GspFirmware>(world_, mailboxes(*gsp_));
+  return 0;
+}
+
+std::optional<uint32_t> GpuFunction::read_of_fsp(uint64_t offset) {
+  if (!fsp_) return std::nullopt;
+  if (offset == options_.fsp_ready) {
+    if (own_start_reads_ > 0) --own_start_reads_;
+    return own_start_reads_ == 0 ? 0xff : 0;
+  }
+  const bool inside = offset >= FspModel::kFirst && offset < FspModel::kEnd;
+  return inside ? std::optional(fsp_->read(offset)) : std::nullopt;
+}
+
+// The GSP's first program runs after FSP has answered; what it finds wrong is in a mailbox.
+uint32_t GpuFunction::take_message(uint32_t kind, const std::vector<uint32_t>& payload) {
+  if (kind != 0x14) return mistake_(fmt::format("FSP is sent message {:#x}", kind)), 1;
+  if (own_start_reads_ > 0) mistake_("FSP is sent a message before it is ready");
+  const FspRequest request = read_request(*memory_, payload, *options_.fmc);
+  if (!request.refusal.empty()) return mistake_("FSP finds " + request.refusal), 2;
+  if (is_protected()) return mistake_("FSP is to start what runs"), 3;
+  uint32_t error = options_.booter_error;
+  const BootedFirmware booted = place_firmware(*memory_, request.description, options_.files,
+                                               options_.video_bytes, request.end_bytes);
+  if (!booted.refusal.empty()) mistake_("the first program finds " + booted.refusal), error = 4;
+  gsp_->start_elsewhere(request.arguments, error);
+  if (error != 0) return 0;
+  protected_begin_ = booted.protected_begin;
+  protected_end_ = booted.protected_end;
+  world_.host_end = booted.host_end;
+  aperture_block_ = kApertureByTable;
+  firmware_ = std::make_unique<GspFirmware>(world_, request.libos_arguments);
   return 0;
 }
 

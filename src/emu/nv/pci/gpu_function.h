@@ -1,9 +1,10 @@
-// GpuFunction: an emulated GPU of Ampere on the PCI bus, before any driver: its registers, its ROM,
-// two falcons, and what their signed programs and the GSP's firmware do, as far as the host can see
-// it. Made by tests. Programs are known by their code and signature, which the maker names; nothing
-// is executed. What a driver must not do is told.
+// GpuFunction: an emulated GPU on the PCI bus, before any driver: its registers, its ROM, two
+// falcons, FSP where it has that, and what their signed programs and the GSP's firmware do, as far
+// as the host can see it. Made by tests. Programs are known by their code and signature, which the
+// maker names; nothing is executed. What a driver must not do is told.
 // Sources: open-gpu-kernel-modules @8ec351a (570.144), src/common/inc/swref/published (registers),
-// kernel_gsp_tu102.c and its neighbours (what programs leave behind). Never compared with hardware.
+// kernel_gsp_tu102.c, kernel_gsp_gh100.c and their neighbours (what programs leave behind). Never
+// compared with hardware.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include "emu/kernel/pages.h"
 #include "emu/nv/pci/booter.h"
 #include "emu/nv/pci/falcon_model.h"
+#include "emu/nv/pci/fsp_model.h"
 #include "emu/nv/pci/gsp_firmware.h"
 
 namespace tuff::emu::nv {
@@ -35,6 +37,8 @@ struct GpuOptions {
   SignedProgram fwsec, load, unload;
   uint32_t fwsec_interfaces = 0;  // in its data
   GspFiles files;
+  std::optional<FmcFiles> fmc;   // of a GPU that FSP starts
+  uint64_t fsp_ready = 0x200bc;  // its register
   std::vector<std::vector<uint32_t>> sequences;  // of GspFirmware
   // What programs say that went wrong, instead of what they do; 0: nothing.
   uint32_t frts_error = 0, sb_error = 0, booter_error = 0;
@@ -67,6 +71,8 @@ class GpuFunction final : public pci::Function {
   void protect(const std::vector<uint32_t>& arguments);
   uint32_t load_firmware(uint64_t description);
   uint32_t unload_firmware();
+  uint32_t take_message(uint32_t kind, const std::vector<uint32_t>& payload);
+  std::optional<uint32_t> read_of_fsp(uint64_t offset);
   void power_on();
   void invalidate(uint32_t value);
   std::optional<uint32_t> kept_register(uint64_t offset) const;
@@ -78,6 +84,7 @@ class GpuFunction final : public pci::Function {
   const FalconModel::Told mistake_;
   Pages rom_, video_;
   std::unique_ptr<FalconModel> gsp_, sec2_;
+  std::unique_ptr<FspModel> fsp_;  // of one that is started by it
   GspFirmware::World world_;
   std::unique_ptr<GspFirmware> firmware_;
   uint64_t protected_begin_ = 0, protected_end_ = 0;

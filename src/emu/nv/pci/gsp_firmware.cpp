@@ -237,7 +237,8 @@ uint32_t GspFirmware::set_directory(const Payload& payload, bool set) {
     if (directories_.contains(space) == set)
       refuse_rm(Status::InvalidState, "the page directory of {:#x}", space);
     const auto root = payload_value<uint64_t>(payload, 16);
-    if (set && (payload_value<uint32_t>(payload, 24) != 4 ||
+    const uint32_t entries = world_.objects.chip().sm < 90 ? 4 : 2;  // of versions 2 and 3
+    if (set && (payload_value<uint32_t>(payload, 24) != entries ||
                 payload_value<uint32_t>(payload, 28) != 8 || root % kArgumentPage ||
                 root >= world_.host_end))
       refuse_rm(Status::InvalidArgument, "a page directory at {:#x}", root);

@@ -62,8 +62,8 @@ TEST(NvFirmware, TheResourceManager) {
   EXPECT_EQ(g.signature, std::vector<uint8_t>(64, 't'));
   EXPECT_EQ(g.version, "570.144");
   const std::string said =
-      error_of<IoError>([&] { read_gsp_image(sample_gsp(), "gsp", "gh100"); });
-  EXPECT_EQ(said, "gsp: it has no section .fwsignature_gh100");
+      error_of<IoError>([&] { read_gsp_image(sample_gsp(), "gsp", "gb20x"); });
+  EXPECT_EQ(said, "gsp: it has no section .fwsignature_gb20x");
   EXPECT_THROW(read_gsp_image(sample_gsp(), "gsp", "ad10"), IoError) << "a part of a name";
 }
 
@@ -100,6 +100,11 @@ class Folders final : public os::Kernel {
   std::map<std::string, std::string> files;
 };
 
+const ChipFamily& ampere_chips() { return *known_chips()[0].family; }
+const ChipFamily& hopper_chips() {
+  return *std::ranges::find(known_chips(), std::string("GH100"), &Chip::name)->family;
+}
+
 const std::string kFolder = "/lib/firmware/nvidia/ga102/gsp";
 
 TEST(NvFirmware, WhatFspStarts) {
@@ -123,9 +128,9 @@ TEST(NvFirmware, TheNewestThatIsKnownIsTaken) {
   Folders kernel;
   kernel.install(kFolder, "535.113.01");
   kernel.install(kFolder, "999.1");
-  EXPECT_EQ(load_firmware(kernel, "ga102", "ga10x").version, "535.113.01");
+  EXPECT_EQ(load_firmware(kernel, ampere_chips()).version, "535.113.01");
   kernel.install("/usr/lib/firmware/nvidia/ga102/gsp", "570.144");
-  const Firmware f = load_firmware(kernel, "ga102", "ga10x");
+  const Firmware f = load_firmware(kernel, ampere_chips());
   EXPECT_EQ(f.version, "570.144");
   EXPECT_EQ(f.folder, "/usr/lib/firmware/nvidia/ga102/gsp");
   EXPECT_EQ(f.gsp.signature[0], 's');
@@ -134,10 +139,23 @@ TEST(NvFirmware, TheNewestThatIsKnownIsTaken) {
   EXPECT_EQ(f.bootloader.app_version, 42u);
 }
 
+TEST(NvFirmware, HopperHasOtherFiles) {
+  Folders kernel;
+  const std::string folder = "/lib/firmware/nvidia/gh100/gsp";
+  kernel.install(folder, "570.144");
+  kernel.files.erase(folder + "/booter_load-570.144.bin");
+  EXPECT_EQ(error_of<Unsupported>([&] { load_firmware(kernel, hopper_chips()); }),
+            "NV: " + folder + "/fmc-570.144.bin cannot be read: No such file or directory");
+  kernel.put(folder + "/fmc-570.144.bin", sample_fmc());
+  const Firmware f = load_firmware(kernel, hopper_chips());
+  EXPECT_EQ(f.fmc.hash.size(), 48u);
+  EXPECT_EQ(f.gsp.signature[0], 'u');
+}
+
 TEST(NvFirmware, WhatIsMissingIsNamed) {
   Folders kernel;
   const auto said = [&] {
-    return error_of<Unsupported>([&] { load_firmware(kernel, "ga102", "ga10x"); });
+    return error_of<Unsupported>([&] { load_firmware(kernel, ampere_chips()); });
   };
   EXPECT_EQ(said(),
             "NV: no firmware of versions 570.144, 535.113.01 is in /lib/firmware/nvidia/ga102/gsp, "
@@ -152,7 +170,7 @@ TEST(NvFirmware, WhatIsMissingIsNamed) {
   kernel.install(kFolder, "570.144");
   kernel.put(kFolder + "/gsp-570.144.bin", sample_gsp("570.86"));
   const std::string other =
-      error_of<IoError>([&] { load_firmware(kernel, "ga102", "ga10x"); });
+      error_of<IoError>([&] { load_firmware(kernel, ampere_chips()); });
   EXPECT_EQ(other, kFolder + "/gsp-570.144.bin: it says that its version is 570.86");
 }
 

@@ -6,6 +6,7 @@
 
 #include "devices/nv/pci/gsp.h"
 #include "devices/nv/pci/sample_firmware.h"
+#include "devices/nv/pci/vbios.h"
 #include "emu/nv/pci/gpu_function.h"
 #include "emu/pci/bus.h"
 
@@ -23,6 +24,7 @@ inline Firmware sample_files() {
   f.load = read_booter(sample_booter(), "booter_load");
   f.unload = f.load;
   for (uint8_t& byte : f.unload.image) byte ^= 0xff;
+  f.fmc = read_fmc(sample_fmc(), "fmc");
   return f;
 }
 
@@ -54,8 +56,25 @@ inline emu::nv::GpuOptions sample_gpu(const Firmware& f) {
   return o;
 }
 
+// Of Hopper, which FSP starts.
+inline void make_hopper(emu::nv::GpuOptions& o, const Fmc& fmc) {
+  o.boot_0 = 0xb80000a1;
+  o.boot_42 = 0x180a1000;
+  o.fmc = {fmc.image, fmc.hash, fmc.public_key, fmc.signature, 1};
+}
+inline void make_blackwell(emu::nv::GpuOptions& o, const Fmc& fmc) {
+  make_hopper(o, fmc);
+  o.boot_0 = 0xbb2000a1;
+  o.boot_42 = 0x1b2a1000;
+  o.fmc->version = 2;
+  o.fsp_ready = 0xad00bc;
+}
+
 struct GspScene {
-  explicit GspScene(const std::function<void(emu::nv::GpuOptions&)>& change = {}) {
+  // `sm`: of the objects behind the firmware.
+  explicit GspScene(const std::function<void(emu::nv::GpuOptions&)>& change = {},
+                    uint32_t sm = 86)
+      : options(options_of(sm)) {
     emu::nv::GpuOptions o = sample_gpu(files);
     if (change) change(o);
     bus->add({kGspSlot, 0x10de, 0x2204, 0x030000, "vfio-pci", "7", {1u << 24, 1u << 28}, nullptr});
@@ -79,11 +98,13 @@ struct GspScene {
   Firmware files = sample_files();
   std::vector<std::string> mistakes, expected;
   emu::Reports reports{[this](const emu::Finding& f) { mistakes.push_back(to_text(f)); }};
-  emu::nv::MockOptions options = [] {
+  static emu::nv::MockOptions options_of(uint32_t sm) {
     emu::nv::MockOptions o;
     o.driver = 570;
+    o.sm = sm;
     return o;
-  }();
+  }
+  const emu::nv::MockOptions options;
   std::shared_ptr<emu::PageFile> pages = std::make_shared<emu::PageFile>();
   emu::nv::Engines engines{1, pages, reports, 1};
   emu::nv::Objects objects{options, pages, engines, reports};

@@ -24,7 +24,7 @@ struct SpaceScene : GspScene {
   }
   std::unique_ptr<PciDevice> device = take();
   Gsp gsp{*device, files, 1000};
-  std::vector<MemoryRegion> regions = {{0, gsp.layout().open_heap}};
+  std::vector<MemoryRegion> regions = {{0, 4ull << 30}};
 };
 
 TEST(NvVideoMemory, PiecesByWhoIsToSeeThem) {

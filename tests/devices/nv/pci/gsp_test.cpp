@@ -70,7 +70,9 @@ TEST(NvGsp, ObjectsOfTheObjectCalls) {
   EXPECT_FALSE(facts.gpu.host_maps_all());
   ASSERT_EQ(facts.usable.size(), 1u);
   EXPECT_EQ(facts.usable[0].begin, 0u);
-  EXPECT_EQ(facts.usable[0].end, gsp.layout().open_heap) << "the firmware's memory is left out";
+  const MemoryLayout layout =
+      memory_layout(8ull << 30, 1u << 20, s.files.gsp.image.size(), 0x400);
+  EXPECT_EQ(facts.usable[0].end, layout.open_heap) << "the firmware's memory is left out";
 }
 
 // The firmware resets its own core by the host, and is started again by the booter.
@@ -138,27 +140,70 @@ TEST(NvGsp, AnotherFileIsRefusedByTheGpu) {
   }
 }
 
-TEST(NvGsp, WhatIsNotBuiltIsRefusedBeforeAnythingIsTouched) {
-  const auto refused = [](const std::function<void(emu::nv::GpuOptions&)>& change,
-                          const std::string& version) {
-    GspScene s(change);
-    s.files.version = version;
-    const auto device = s.take();
-    const std::string text = error_of<Unsupported>([&] { Gsp(*device, s.files, 1000); });
-    EXPECT_EQ(s.gpu->resets, 0u);
-    return text;
-  };
-  EXPECT_EQ(refused([](auto& o) { o.boot_0 = 0xb80000a1, o.boot_42 = 0x180a1000; }, "570.144"),
-            "NV: GH100 starts its system processor by FSP, which is not built");
-  EXPECT_EQ(refused({}, "535.113.01"),
+TEST(NvGsp, OtherFirmwareIsRefusedBeforeAnythingIsTouched) {
+  GspScene s;
+  s.files.version = "535.113.01";
+  const auto device = s.take();
+  EXPECT_EQ(error_of<Unsupported>([&] { Gsp(*device, s.files, 1000); }),
             "NV: firmware 535.113.01 is in files of this test; known are the calls of 570.144");
+  EXPECT_EQ(s.gpu->resets, 0u);
+}
+
+// ---- by FSP
+
+using MakeFspGpu = void (*)(emu::nv::GpuOptions&, const Fmc&);
+
+TEST(NvGsp, HopperAndBlackwellStartByFsp) {
+  const std::tuple<MakeFspGpu, uint32_t, const char*, const Generation*> rows[] = {
+      {make_hopper, 90, "GH100", &hopper()}, {make_blackwell, 120, "GB202", &blackwell()}};
+  for (const auto& [make, sm, name, generation] : rows) {
+    const Fmc fmc = sample_files().fmc;
+    GspScene s([&, make = make](auto& o) { make(o, fmc); }, sm);
+    const auto device = s.take();
+    {
+      Gsp gsp(*device, s.files, 1000);
+      EXPECT_STREQ(gsp.chip().name, name);
+      EXPECT_TRUE(s.gpu->is_protected());
+      nvrm::DeviceParameters parameters{};
+      parameters.client_share = gsp.calls()->root();
+      const Object gpu(gsp.calls(), gsp.calls()->root(), nvrm::object::Device, "device",
+                       parameters);
+      nvrm::SubdeviceParameters none{};
+      const Object part(gsp.calls(), gpu.handle(), nvrm::object::Subdevice, "subdevice", none);
+      const GspFacts facts = read_gsp_facts(*gsp.calls(), part.handle(), gsp.chip(), 1u << 28);
+      EXPECT_EQ(facts.gpu.generation, generation);
+      ASSERT_EQ(facts.usable.size(), 1u);
+      EXPECT_LT(facts.usable[0].end, 8ull << 30) << "FSP has decided";
+    }
+    EXPECT_EQ(s.gpu->resets, 0u);
+    EXPECT_TRUE(s.gpu->firmware()->has_ended());
+    // Protected memory stays: the next boot begins with a reset.
+    const Gsp again(*device, s.files, 1000);
+    EXPECT_EQ(s.gpu->resets, 1u);
+  }
+}
+
+TEST(NvGsp, WhatFspAndTheFirstProgramRefuse) {
+  const Fmc fmc = sample_files().fmc;
+  {
+    GspScene s([&](auto& o) { make_hopper(o, fmc); }, 90);
+    s.expected = {"FSP finds another first program"};
+    s.files.fmc.signature[5] ^= 1;
+    const auto device = s.take();
+    EXPECT_EQ(error_of<DeviceLost>([&] { Gsp(*device, s.files, 1000); }),
+              "0000:41:00.0: FSP refused message 0x14: error 0x2");
+    EXPECT_EQ(s.gpu->resets, 1u);
+  }
+  GspScene s([&](auto& o) { make_hopper(o, fmc), o.booter_error = 0x17; }, 90);
+  const auto device = s.take();
+  EXPECT_EQ(error_of<DeviceLost>([&] { Gsp(*device, s.files, 1000); }),
+            "0000:41:00.0: the GSP's first program failed: 0x17");
 }
 
 // ---- calls that fail, and processes that are killed
 
-// One call fails: an error, or a warning at the end; what comes after works.
-TEST(NvGsp, EveryCallOfVfioFailsOnce) {
-  GspScene s;
+// One call fails: an error, or a warning at the end; what comes after works. How many were errors.
+uint64_t fail_each_call(GspScene& s) {
   uint64_t failed = 0;
   for (uint64_t at = 1;; at += at < 100 ? 1 : 13) {
     s.bus->fail_at = s.bus->stats().calls + at;
@@ -173,9 +218,18 @@ TEST(NvGsp, EveryCallOfVfioFailsOnce) {
     const auto device = s.take();
     const Gsp gsp(*device, s.files, 1000);
     EXPECT_EQ(s.mistakes, std::vector<std::string>()) << "call " << at;
-    if (done || s.mistakes.size() > 0) break;
+    if (done || !s.mistakes.empty()) return failed;
   }
-  EXPECT_GT(failed, 100u);
+}
+
+TEST(NvGsp, EveryCallOfVfioFailsOnce) {
+  {
+    GspScene s;
+    EXPECT_GT(fail_each_call(s), 100u);
+  }
+  const Fmc fmc = sample_files().fmc;
+  GspScene s([&](auto& o) { make_hopper(o, fmc); }, 90);
+  EXPECT_GT(fail_each_call(s), 100u);
 }
 
 // A process that makes no call any more from the n-th on: the kernel closes its files.
@@ -215,10 +269,10 @@ class KilledKernel final : public os::Kernel {
   uint64_t left_;
 };
 
-TEST(NvGsp, ASecondBootAfterAKillAtAnyStep) {
-  GspScene s;
+// How many times a process was killed, and found to have left a running firmware.
+std::pair<uint32_t, uint32_t> kill_and_boot(GspScene& s) {
   uint32_t kills = 0, found_running = 0;
-  for (uint64_t calls = 1;; calls += 7) {
+  for (uint64_t calls = 1;; ++calls) {
     const auto killed = std::make_shared<KilledKernel>(s.bus, calls);
     try {
       const auto device = s.take(killed);
@@ -231,8 +285,21 @@ TEST(NvGsp, ASecondBootAfterAKillAtAnyStep) {
     const auto device = s.take();
     const Gsp gsp(*device, s.files, 1000);
     EXPECT_TRUE(s.gpu->gsp().riscv) << "after " << calls << " calls";
-    ASSERT_EQ(s.mistakes, std::vector<std::string>()) << "after " << calls << " calls";
+    if (!s.mistakes.empty()) break;
   }
+  return {kills, found_running};
+}
+
+TEST(NvGsp, ASecondBootAfterAKillAtAnyStep) {
+  {
+    GspScene s;
+    const auto [kills, found_running] = kill_and_boot(s);
+    EXPECT_GT(kills, 30u);
+    EXPECT_GT(found_running, 10u);
+  }
+  const Fmc fmc = sample_files().fmc;
+  GspScene s([&](auto& o) { make_hopper(o, fmc); }, 90);
+  const auto [kills, found_running] = kill_and_boot(s);
   EXPECT_GT(kills, 30u);
   EXPECT_GT(found_running, 10u);
 }

@@ -93,7 +93,8 @@ inline Rom sample_gsp(const std::string& version = "570.144") {
   return sample_elf({{".fwimage", std::string(600, 'g')},
                      {".fwversion", version + std::string(1, '\0')},
                      {".fwsignature_ga10x", std::string(64, 's')},
-                     {".fwsignature_ad10x", std::string(64, 't')}});
+                     {".fwsignature_ad10x", std::string(64, 't')},
+                     {".fwsignature_gh100", std::string(64, 'u')}});
 }
 
 // As Blackwell's, which has the smaller key.
