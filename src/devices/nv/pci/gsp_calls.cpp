@@ -89,6 +89,26 @@ GspCalls::GspCalls(GspQueues& queues, std::string gpu,
       run_sequence_(std::move(run_sequence)),
       next_(kFirstHandle) {}
 
+// ---- the queues
+
+// One at a time, and none any more once the queues cannot be trusted.
+template <class Talk>
+auto GspCalls::talk(Talk talk) const {
+  std::lock_guard lock(mutex_);
+  if (!lost_.empty()) fail<DeviceLost>("{}", lost_);
+  try {
+    return talk();
+  } catch (const DeviceLost& e) {
+    lost_ = e.what();
+    throw;
+  }
+}
+
+bool GspCalls::is_lost() const {
+  std::lock_guard lock(mutex_);
+  return !lost_.empty();
+}
+
 // ---- what it tells
 
 void GspCalls::take(const GspMessage& event) const {
@@ -103,17 +123,19 @@ void GspCalls::take(const GspMessage& event) const {
 }
 
 std::vector<GspChannelError> GspCalls::take_errors() {
-  std::lock_guard lock(mutex_);
-  while (const std::optional<GspMessage> event = queues_.receive()) take(*event);
-  return std::exchange(errors_, {});
+  return talk([&] {
+    while (const std::optional<GspMessage> event = queues_.receive()) take(*event);
+    return std::exchange(errors_, {});
+  });
 }
 
 // ---- calls
 
 GspMessage GspCalls::ask(uint32_t function, std::span<const uint8_t> payload) const {
-  std::lock_guard lock(mutex_);
-  queues_.send(function, payload);
-  return queues_.wait_for(function, payload.size(), [&](const GspMessage& m) { take(m); });
+  return talk([&] {
+    queues_.send(function, payload);
+    return queues_.wait_for(function, payload.size(), [&](const GspMessage& m) { take(m); });
+  });
 }
 
 template <class Header>
@@ -148,7 +170,9 @@ nvrm::Handle GspCalls::alloc(nvrm::Handle parent, uint32_t object_class, const c
   return handle;
 }
 
+// With a GPU that is lost its objects are gone.
 void GspCalls::free(nvrm::Handle, nvrm::Handle object) noexcept {
+  if (is_lost()) return;
   try {
     FreeHeader h{kRoot, 0, object, 0};
     call(gsp_call::Free, fmt::format("RM_FREE({:#x})", object), h, {});
@@ -190,14 +214,13 @@ std::vector<uint8_t> GspCalls::static_info() const {
 // ---- begin and end
 
 void GspCalls::start() {
-  {
-    std::lock_guard lock(mutex_);
+  talk([&] {
     const GspMessage ready =
         queues_.wait_for(gsp_call::InitDone, 0, [&](const GspMessage& m) { take(m); });
     if (Status(ready.result) != Status::Ok)
       fail<DeviceLost>("NV: {}: the GSP's firmware did not start: {}", gpu_,
                        to_text(Status(ready.result)));
-  }
+  });
   std::array<std::byte, kRootBytes> parameters{};
   std::memcpy(parameters.data(), &kRoot, sizeof kRoot);
   root_ = alloc(0, nvrm::object::Root, "root client", parameters);

@@ -30,6 +30,8 @@ struct GspChannelError {
   std::optional<uint64_t> address;  // that the MMU has faulted at
 };
 
+// After an answer that did not come, or was damaged, every call is a DeviceLost at once: the next
+// answer would be that to another one.
 class GspCalls final : public ObjectCalls {
  public:
   // `gpu` begins its warnings. `run_sequence` takes the payload of RunCpuSequencer.
@@ -63,12 +65,16 @@ class GspCalls final : public ObjectCalls {
   void call(uint32_t function, const std::string& name, Header& header,
             std::span<std::byte> parameters) const;
   GspMessage ask(uint32_t function, std::span<const uint8_t> payload) const;
+  template <class Talk>
+  auto talk(Talk talk) const;
+  bool is_lost() const;
   void take(const GspMessage& event) const;
 
   GspQueues& queues_;
   const std::string gpu_;
   const std::function<void(std::span<const uint8_t>)> run_sequence_;
   mutable std::mutex mutex_;
+  mutable std::string lost_;  // why; empty: it is not
   mutable std::vector<GspChannelError> errors_;
   nvrm::Handle root_ = 0, next_;
 };

@@ -145,6 +145,24 @@ TEST(NvGspCalls, RefusalsAreErrorsByTheirStatus) {
   EXPECT_THROW(s.calls.static_info(), DeviceLost) << "none";
 }
 
+// The answer that was late is not taken for that to another call.
+TEST(NvGspCalls, OnceAnAnswerIsMissingNothingIsAsked) {
+  CallScene s;
+  s.begin();
+  uint32_t parameter = 0;
+  s.on_command = [](const emu::nv::GspCommand&) {};
+  EXPECT_EQ(error_of<DeviceLost>([&] { s.calls.control(1, 2, "SOMETHING", parameter); }),
+            "NV: the GSP did not answer within 50 ms");
+  s.answer(s.commands[0]);
+  s.on_command = [&](const emu::nv::GspCommand& c) { s.answer(c); };
+  EXPECT_EQ(error_of<DeviceLost>([&] { s.calls.control(1, 3, "ANOTHER", parameter); }),
+            "NV: the GSP did not answer within 50 ms");
+  s.calls.free(0, 5);
+  EXPECT_THROW(s.calls.stop(), DeviceLost);
+  EXPECT_THROW(s.calls.take_errors(), DeviceLost);
+  EXPECT_EQ(s.commands.size(), 1u);
+}
+
 TEST(NvGspCalls, LongParameters) {
   CallScene s;
   s.begin();
