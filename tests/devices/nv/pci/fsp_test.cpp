@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <tuff/error.h>
 
+#include <cstring>
+
 #include "base/error_of.h"
 #include "devices/nv/pci/gsp_arguments.h"
 #include "emu/nv/pci/fsp_model.h"

@@ -13,7 +13,7 @@
 namespace tuff::devices::nv {
 namespace {
 
-constexpr size_t kPage = 4096;
+constexpr size_t kLeaf = 4096;
 
 uint64_t number_at(std::span<const uint8_t> bytes, size_t at, size_t size_bytes) {
   uint64_t value = 0;
@@ -29,11 +29,11 @@ Bytes counting_image(size_t size_bytes) {
 
 // One page for each table up to 2 MiB, two at the innermost above that.
 TEST(NvGspArguments, TablesOfImagesOfAllSizes) {
-  for (const size_t size : {size_t{1}, kPage, kPage + 1, 512 * kPage, 512 * kPage + 1,
-                            700 * kPage + 77}) {
+  for (const size_t size : {size_t{1}, kLeaf, kLeaf + 1, 512 * kLeaf, 512 * kLeaf + 1,
+                            700 * kLeaf + 77}) {
     const Bytes image = counting_image(size);
-    const size_t pages = (size + kPage - 1) / kPage, innermost = (pages + 511) / 512;
-    ASSERT_EQ(image_table_bytes(size), (2 + innermost + pages) * kPage) << size;
+    const size_t pages = (size + kLeaf - 1) / kLeaf, innermost = (pages + 511) / 512;
+    ASSERT_EQ(image_table_bytes(size), (2 + innermost + pages) * kLeaf) << size;
     std::vector<std::byte> memory(image_table_bytes(size));
     constexpr uint64_t address = 0x123456000;
     write_image_table(memory, address, image);
@@ -45,10 +45,10 @@ TEST(NvGspArguments, TablesOfImagesOfAllSizes) {
     for (size_t i = 0; i < pages; ++i) {
       const uint64_t middle = entry(address, 0), last = entry(middle, i / 512);
       const uint64_t page = entry(last, i % 512);
-      ASSERT_EQ(page % kPage, 0u);
+      ASSERT_EQ(page % kLeaf, 0u);
       ASSERT_LT(page - address, memory.size());
-      const size_t bytes = std::min(kPage, size - i * kPage);
-      ASSERT_EQ(std::memcmp(memory.data() + (page - address), image.data() + i * kPage, bytes), 0)
+      const size_t bytes = std::min(kLeaf, size - i * kLeaf);
+      ASSERT_EQ(std::memcmp(memory.data() + (page - address), image.data() + i * kLeaf, bytes), 0)
           << "page " << i << " of " << size << " bytes";
     }
   }
@@ -56,8 +56,8 @@ TEST(NvGspArguments, TablesOfImagesOfAllSizes) {
 
 TEST(NvGspArguments, ImagesThatFitNoTable) {
   EXPECT_THROW(image_table_bytes(0), InvalidArgument);
-  const size_t most = size_t{512} * 512 * 512 * kPage;
-  EXPECT_EQ(image_table_bytes(most), (1 + 512 + 512 * 512) * kPage + most);
+  const size_t most = size_t{512} * 512 * 512 * kLeaf;
+  EXPECT_EQ(image_table_bytes(most), (1 + 512 + 512 * 512) * kLeaf + most);
   EXPECT_EQ(error_of<InvalidArgument>([&] { image_table_bytes(most + 1); }),
             "NV: a GSP image of 549755813889 bytes fits no table of three levels");
 }

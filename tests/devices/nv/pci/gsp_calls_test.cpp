@@ -15,12 +15,12 @@ namespace {
 
 using Payload = std::vector<uint8_t>;
 
-uint32_t word_at(const Payload& bytes, size_t at) {
+uint32_t payload_word(const Payload& bytes, size_t at) {
   uint32_t value = 0;
   std::memcpy(&value, bytes.data() + at, sizeof value);
   return value;
 }
-void put_word(Payload& bytes, size_t at, uint32_t value) {
+void put_payload_word(Payload& bytes, size_t at, uint32_t value) {
   std::memcpy(bytes.data() + at, &value, sizeof value);
 }
 
@@ -74,12 +74,12 @@ TEST(NvGspCalls, TheRootObjectFollowsWhatTheFirmwareAsksFor) {
   const Payload& root = s.commands[0].payload;
   EXPECT_EQ(s.commands[0].function, 103u);
   ASSERT_EQ(root.size(), 32u + 120);
-  EXPECT_EQ(word_at(root, 0), s.calls.root());
-  EXPECT_EQ(word_at(root, 4), 0u);
-  EXPECT_EQ(word_at(root, 8), s.calls.root());
-  EXPECT_EQ(word_at(root, 12), 0u);
-  EXPECT_EQ(word_at(root, 20), 120u);
-  EXPECT_EQ(word_at(root, 32), s.calls.root()) << "the first parameter is the client";
+  EXPECT_EQ(payload_word(root, 0), s.calls.root());
+  EXPECT_EQ(payload_word(root, 4), 0u);
+  EXPECT_EQ(payload_word(root, 8), s.calls.root());
+  EXPECT_EQ(payload_word(root, 12), 0u);
+  EXPECT_EQ(payload_word(root, 20), 120u);
+  EXPECT_EQ(payload_word(root, 32), s.calls.root()) << "the first parameter is the client";
 }
 
 TEST(NvGspCalls, FirmwareThatFailsToStart) {
@@ -94,8 +94,8 @@ TEST(NvGspCalls, ObjectsAndControls) {
   CallScene s;
   s.begin();
   s.on_command = [&](emu::nv::GspCommand c) {
-    if (c.function == 103) put_word(c.payload, 32, 0x77);
-    if (c.function == 76) put_word(c.payload, 24 + 4, 0x88);
+    if (c.function == 103) put_payload_word(c.payload, 32, 0x77);
+    if (c.function == 76) put_payload_word(c.payload, 24 + 4, 0x88);
     s.answer(c);
   };
   nvrm::Handle handle = 0;
@@ -118,11 +118,11 @@ TEST(NvGspCalls, ObjectsAndControls) {
   ASSERT_EQ(device.size(), sizeof wanted);
   EXPECT_EQ(std::memcmp(device.data(), wanted, sizeof wanted), 0);
   ASSERT_EQ(control.size(), 32u);
-  EXPECT_EQ(word_at(control, 8), 0x20800110u);
-  EXPECT_EQ(word_at(control, 16), 8u);
+  EXPECT_EQ(payload_word(control, 8), 0x20800110u);
+  EXPECT_EQ(payload_word(control, 16), 8u);
   EXPECT_EQ(s.commands[4].function, 10u);
   ASSERT_EQ(freed.size(), 16u);
-  EXPECT_EQ(word_at(freed, 8), handle);
+  EXPECT_EQ(payload_word(freed, 8), handle);
 }
 
 // As the call ended, and as the queue says that it could not be made.
@@ -131,7 +131,7 @@ TEST(NvGspCalls, RefusalsAreErrorsByTheirStatus) {
   s.begin();
   uint32_t parameter = 0;
   s.on_command = [&](emu::nv::GspCommand c) {
-    put_word(c.payload, 12, 0x51);
+    put_payload_word(c.payload, 12, 0x51);
     s.answer(c);
   };
   EXPECT_THROW(s.calls.control(1, 2, "SOMETHING", parameter), OutOfMemory);
@@ -166,7 +166,7 @@ TEST(NvGspCalls, OnceAnAnswerIsMissingNothingIsAsked) {
 TEST(NvGspCalls, LongParameters) {
   CallScene s;
   s.begin();
-  s.end.whole_bytes = [](const auto& first) { return 24 + word_at(first.payload, 16); };
+  s.end.whole_bytes = [](const auto& first) { return 24 + payload_word(first.payload, 16); };
   std::vector<std::byte> parameters(100'000, std::byte{9});
   s.on_command = [&](emu::nv::GspCommand c) {
     c.payload.back() = 7;
@@ -181,12 +181,12 @@ TEST(NvGspCalls, ErrorsOfChannelsAreKept) {
   CallScene s;
   s.begin();
   Payload fault(48);
-  put_word(fault, 4, 3);
-  put_word(fault, 16, 31);
-  put_word(fault, 28, 0x2000);
-  put_word(fault, 32, 0x5);
+  put_payload_word(fault, 4, 3);
+  put_payload_word(fault, 16, 31);
+  put_payload_word(fault, 28, 0x2000);
+  put_payload_word(fault, 32, 0x5);
   s.end.answer(gsp_call::RcTriggered, 0, fault);
-  put_word(fault, 16, 13);
+  put_payload_word(fault, 16, 13);
   s.end.answer(gsp_call::RcTriggered, 0, fault);
   s.end.answer(0x1003, 0, Payload(40));
   const auto errors = s.calls.take_errors();
