@@ -89,8 +89,8 @@ SavedRegisters run_sequence(std::span<const uint8_t> message, const PciDevice& d
                             GspCore& core) {
   SequenceRun sequence(device, core);
   std::vector<uint32_t> words(message.size() / sizeof(uint32_t));
-  std::memcpy(words.data(), message.data(), words.size() * sizeof(uint32_t));
   if (words.size() < kHeaderWords) SequenceRun::damaged("has {} bytes", message.size());
+  std::memcpy(words.data(), message.data(), words.size() * sizeof(uint32_t));
   const uint32_t room = words[0], count = words[1];
   if (count >= room || count > words.size() - kHeaderWords)
     SequenceRun::damaged("has {} words, in room for {}, of a message with {}", count, room,

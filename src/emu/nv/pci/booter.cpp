@@ -143,7 +143,7 @@ FspRequest read_request(pci::HostMemory& memory, const std::vector<uint32_t>& pa
   constexpr size_t hash = 36, key = 84, signature = 468, arguments = 852, all = 860;
   FspRequest r;
   std::vector<uint8_t> bytes(4 * payload.size());
-  std::memcpy(bytes.data(), payload.data(), bytes.size());
+  if (!payload.empty()) std::memcpy(bytes.data(), payload.data(), bytes.size());
   const auto number = [&](size_t at, size_t size_bytes) {
     uint64_t value = 0;
     std::memcpy(&value, bytes.data() + at, size_bytes);

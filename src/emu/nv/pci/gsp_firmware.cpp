@@ -126,7 +126,8 @@ void GspFirmware::go_on() {
     Payload message(40 + 4 * commands.size());
     put_value(message, 0, uint32_t(commands.size() + 1));
     put_value(message, 4, uint32_t(commands.size()));
-    std::memcpy(message.data() + 40, commands.data(), 4 * commands.size());
+    if (!commands.empty())
+      std::memcpy(message.data() + 40, commands.data(), 4 * commands.size());
     suspended_ = !commands.empty() && commands.back() == kResumeCore;
     end_->answer(0x1002, 0, message);
   }

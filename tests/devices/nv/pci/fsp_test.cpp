@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 #include <tuff/error.h>
 
-#include <cstring>
+#include <algorithm>
+#include <span>
 
 #include "base/error_of.h"
 #include "devices/nv/pci/gsp_arguments.h"
@@ -65,7 +66,9 @@ TEST(NvFsp, MessagesOfAllSizes) {
     padded.resize((size + 3) / 4 * 4);
     const FspWords& words = s.taken.back();
     ASSERT_EQ(4 * words.size(), padded.size());
-    EXPECT_EQ(std::memcmp(words.data(), padded.data(), padded.size()), 0) << size;
+    EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span(words)),
+                                   std::as_bytes(std::span(padded))))
+        << size;
     EXPECT_EQ(s.kinds.back(), 0x14u);
   }
 }

@@ -105,6 +105,7 @@ TEST(NvGspSequence, DamagedOnesAreRefused) {
   refused({0, 4, 1}, 3);           // no room
   refused({0, 4, 1}, 100, 4);      // cut off
   refused({}, 100, 4);
+  refused({}, 100, 40);            // nothing at all
   EXPECT_TRUE(s.gpu->values.empty()) << "nothing was written";
   EXPECT_EQ(s.core.calls, "");
 }
