@@ -35,5 +35,6 @@ int main(int argc, char** argv) {
   write(folder / "nv_firmware", 1, sample_booter(3));
   write(folder / "nv_firmware", 2, sample_bootloader());
   write(folder / "nv_firmware", 3, sample_gsp());
+  write(folder / "nv_firmware", 4, sample_fmc());
   return 0;
 }

@@ -19,5 +19,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   });
   tried([&] { nv::read_bootloader({data, size}, "damaged"); });
   tried([&] { nv::read_gsp_image({data, size}, "damaged", "ga10x"); });
+  tried([&] { nv::read_fmc({data, size}, "damaged"); });
   return 0;
 }

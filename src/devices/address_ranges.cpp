@@ -6,14 +6,14 @@
 #include "base/check.h"
 
 namespace tuff::devices {
-namespace {
 
-constexpr uint64_t kUnusedBehind = 4096;  // bytes: nothing lies directly behind
-
-}  // namespace
-
-AddressRanges::AddressRanges(std::string owner, uint64_t first, uint64_t end)
-    : owner_(std::move(owner)), first_(first), end_(end), next_(first) {}
+AddressRanges::AddressRanges(std::string owner, uint64_t first, uint64_t end,
+                             uint64_t unused_behind)
+    : owner_(std::move(owner)),
+      first_(first),
+      end_(end),
+      unused_behind_(unused_behind),
+      next_(first) {}
 
 // The next that are free behind those given out last: what was freed is used late again, so that a
 // stray access to it is a fault.
@@ -28,7 +28,7 @@ uint64_t AddressRanges::reserve(uint64_t size_bytes, uint64_t alignment) {
       ++after;
     }
     if (size_bytes > end_ || at > end_ - size_bytes) continue;
-    next_ = used_[at] = at + size_bytes + kUnusedBehind;
+    next_ = used_[at] = at + size_bytes + unused_behind_;
     return at;
   }
   fail<OutOfMemory>("{}: no addresses are left for {} bytes", owner_, size_bytes);

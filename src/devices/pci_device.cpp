@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 #include <span>
 
 #include "base/arith.h"
@@ -174,6 +175,15 @@ void PciDevice::unmap(std::byte* at, size_t size_bytes) const noexcept {
   if (result < 0) log_warn("{}: munmap failed: error {}", function_.address, -result);
 }
 
+uint32_t PciDevice::read_config(uint64_t offset) const {
+  uint32_t value = 0;
+  const int64_t got = kernel_->pread(device_.fd(), &value, sizeof value,
+                                     regions_[VFIO_PCI_CONFIG_REGION_INDEX].offset + offset);
+  if (got != sizeof value)
+    fail_call(fmt::format("reading configuration at {:#x}", offset), got < 0 ? int(-got) : EIO);
+  return value;
+}
+
 uint16_t PciDevice::command() const {
   uint16_t bits = 0;
   const int64_t got = kernel_->pread(
@@ -202,6 +212,19 @@ void PciDevice::reset() const {
     fail<Unsupported>("{}: the kernel has no way to reset it; restart the machine",
                       function_.address);
   call(device_.fd(), VFIO_DEVICE_RESET, nullptr, "VFIO_DEVICE_RESET");
+}
+
+AwaitedRegister wait_for_register(const PciDevice& device, size_t bar, uint64_t offset,
+                                  uint32_t mask, uint32_t value,
+                                  std::chrono::microseconds timeout) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + timeout;
+  for (;;) {
+    const bool late = Clock::now() >= end;
+    const uint32_t seen = device.read(bar, offset);
+    if ((seen & mask) == value || late) return {(seen & mask) == value, seen};
+    std::this_thread::yield();
+  }
 }
 
 // ---- memory of the host

@@ -5,6 +5,7 @@
 // order), drivers/vfio/pci/vfio_pci_rdwr.c (reads and writes of 4 bytes are one access each).
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 
@@ -27,6 +28,8 @@ class PciDevice {
   // DeviceLost if the kernel refuses.
   uint32_t read(size_t bar, uint64_t offset) const;
   void write(size_t bar, uint64_t offset, uint32_t value) const;
+  // A word of configuration space.
+  uint32_t read_config(uint64_t offset) const;
   uint64_t bar_bytes(size_t bar) const { return regions_[bar].size_bytes; }
   // Part of a BAR in this process's address space. Whole pages, unmapped by unmap.
   std::byte* map(size_t bar, uint64_t offset, size_t size_bytes) const;
@@ -58,6 +61,15 @@ class PciDevice {
   std::vector<Region> regions_;
   std::optional<AddressRanges> dma_addresses_;
 };
+
+// Reads a register of a BAR until its bits of `mask` are `value`, or the time has gone.
+struct AwaitedRegister {
+  bool arrived = false;
+  uint32_t seen = 0;  // last
+};
+AwaitedRegister wait_for_register(const PciDevice& device, size_t bar, uint64_t offset,
+                                  uint32_t mask, uint32_t value,
+                                  std::chrono::microseconds timeout);
 
 // Memory of the host that a device reads and writes at `address()`: one range for it, wherever its
 // pages lie. Zeroed; gone before the device.

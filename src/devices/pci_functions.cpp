@@ -5,6 +5,8 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "base/check.h"
 
@@ -49,19 +51,17 @@ class FunctionFiles {
     return all.substr(begin, all.find('\n', begin) - begin);
   }
   // Lines of first and last address and flags, the BARs' first.
-  std::array<uint64_t, kPciBars> bar_bytes() const {
+  void read_bars(PciFunction& f) const {
     const std::string all = text("resource");
-    std::array<uint64_t, kPciBars> bars{};
     size_t begin = 0;
-    for (uint64_t& bar : bars) {
+    for (size_t bar = 0; bar < kPciBars; ++bar) {
       const size_t end = all.find('\n', begin);
-      const auto size = size_of(all.substr(begin, end - begin));
-      if (end == std::string::npos || !size)
+      const auto range = range_of(all.substr(begin, end - begin));
+      if (end == std::string::npos || !range)
         fail<Unsupported>("{}resource is no table of {} address ranges", folder_, kPciBars);
-      bar = *size;
+      std::tie(f.bar_address[bar], f.bar_bytes[bar]) = *range;
       begin = end + 1;
     }
-    return bars;
   }
 
  private:
@@ -73,14 +73,15 @@ class FunctionFiles {
     if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
     return n;
   }
-  static std::optional<uint64_t> size_of(const std::string& line) {
+  // Address and size; zeros where there is none.
+  static std::optional<std::pair<uint64_t, uint64_t>> range_of(const std::string& line) {
     const size_t space = line.find(' '), second = line.find(' ', space + 1);
     if (space == std::string::npos || second == std::string::npos) return std::nullopt;
     const std::string_view text = line;
     const auto first = hexadecimal(text.substr(0, space));
     const auto last = hexadecimal(text.substr(space + 1, second - space - 1));
     if (!first || !last || *last < *first || *last - *first == ~0ull) return std::nullopt;
-    return *last == 0 ? 0 : *last - *first + 1;
+    return std::pair{*first, *last == 0 ? 0 : *last - *first + 1};
   }
 
   os::Kernel& kernel_;
@@ -163,7 +164,7 @@ PciFunction pci_function(os::Kernel& kernel, const std::string& address) {
   f.device = uint16_t(files.number("device", 0xffff));
   f.class_code = uint32_t(files.number("class", 0xffffff));
   f.driver = files.event_value("DRIVER");
-  f.bar_bytes = files.bar_bytes();
+  files.read_bars(f);
   f.iommu_group = group_of(kernel, address);
   return f;
 }

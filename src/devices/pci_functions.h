@@ -21,7 +21,7 @@ struct PciFunction {
   uint32_t class_code = 0;            // class, subclass, interface: 0x030000
   std::string driver;                 // the kernel's that is bound to it; empty: none
   std::string iommu_group;            // its number; empty: no IOMMU translates for it
-  std::array<uint64_t, kPciBars> bar_bytes{};  // 0: there is none
+  std::array<uint64_t, kPciBars> bar_bytes{}, bar_address{};  // 0: there is none; on the bus
 };
 
 // "0000:01:00.0 (10de:2204, driver nvidia)"

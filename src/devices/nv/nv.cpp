@@ -53,8 +53,8 @@ std::vector<Candidate> candidates(NvIface& iface, const std::shared_ptr<Client>&
 [[noreturn]] void fail_by_pci(os::Kernel& kernel) {
   const PciFunction gpu = named_gpu(kernel, env_text(Env::NV_PCI));
   fail<Unsupported>(
-      "{} may be taken, but NV_IFACE=PCI is not complete: what starts its system processor (GSP) "
-      "is missing; NV_IFACE=NVK and the device CUDA go through NVIDIA's driver",
+      "{} may be taken, but NV_IFACE=PCI is not complete: channels by calls of its system "
+      "processor (GSP) are missing; NV_IFACE=NVK and the device CUDA go through NVIDIA's driver",
       describe(gpu));
 }
 

@@ -22,6 +22,7 @@ TEST(PciFunctions, AreListedByVendor) {
   EXPECT_EQ(f.driver, "nvidia");
   EXPECT_EQ(f.iommu_group, "16");
   EXPECT_EQ(f.bar_bytes, (std::array<uint64_t, 6>{kRegisterBytes, kApertureBytes}));
+  EXPECT_EQ(f.bar_address, (std::array<uint64_t, 6>{0x200000000, 0x202000000}));
   EXPECT_EQ(describe(f), "0000:01:00.0 (10de:2204, driver nvidia)");
   EXPECT_EQ(pci_functions(*scene.bus, 0x1002).size(), 0u);
 }

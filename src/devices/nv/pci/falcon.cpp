@@ -5,6 +5,7 @@
 
 #include "base/arith.h"
 #include "base/check.h"
+#include "devices/nv/pci/chip.h"
 
 namespace tuff::devices::nv {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 enum Register : uint32_t {
   kMailbox0 = 0x040,
   kMailbox1 = 0x044,
+  kOs = 0x080,
   kManager = 0x084,  // written by the driver: which chip it is
   kHardware2 = 0x0f4,
   kCpuControl = 0x100,
@@ -34,9 +36,9 @@ enum Register : uint32_t {
   kRiscvControl = 0x1388,
   kCoreSelect = 0x1668,
 };
-constexpr uint64_t kBoot0 = 0;  // in BAR 0: which chip
 constexpr uint32_t kInReset = 1;
-constexpr uint32_t kHasRiscv = 1u << 10, kScrubs = 1u << 12;
+constexpr uint32_t kHasRiscv = 1u << 10, kScrubs = 1u << 12, kLockedDown = 1u << 13;
+constexpr uint32_t kForeign = 0xbadf4100, kForeignMask = 0xffffff00;  // what is read then
 constexpr uint32_t kStart = 1u << 1, kHalted = 1u << 4, kThroughAlias = 1u << 6;
 constexpr uint32_t kFull = 1u << 0, kIdle = 1u << 1, kSecure = 1u << 2, kToCode = 1u << 4,
                    k256Bytes = 6u << 8;
@@ -52,16 +54,11 @@ Falcon::Falcon(const PciDevice& device, uint64_t base, uint64_t timeout_ms)
     : device_(device), base_(base), timeout_ms_(timeout_ms) {}
 
 void Falcon::wait_for(const char* what, uint32_t offset, uint32_t mask, uint32_t value) const {
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms_);
-  uint32_t seen = read(offset);
-  while ((seen & mask) != value) {
-    if (Clock::now() >= end)
-      fail<DeviceLost>("{}: the falcon at {:#x} did not {} within {} ms (register {:#x} has {:#x})",
-                       device_.function().address, base_, what, timeout_ms_, offset, seen);
-    std::this_thread::yield();
-    seen = read(offset);
-  }
+  const AwaitedRegister r = wait_for_register(device_, 0, base_ + offset, mask, value,
+                                              std::chrono::milliseconds(timeout_ms_));
+  if (!r.arrived)
+    fail<DeviceLost>("{}: the falcon at {:#x} did not {} within {} ms (register {:#x} has {:#x})",
+                     device_.function().address, base_, what, timeout_ms_, offset, r.seen);
 }
 
 void Falcon::reset_engine() {
@@ -87,6 +84,10 @@ void Falcon::reset_to_riscv() {
 
 bool Falcon::runs_riscv() const { return read(kRiscvControl) & kRiscvActive; }
 
+bool Falcon::is_halted() const {
+  return !(read(kEngine) & kInReset) && read(kCpuControl) & kHalted;
+}
+
 // `offset` is what the falcon adds to the base, and, of code, the virtual address that it gets.
 void Falcon::load(uint64_t address, uint32_t size_bytes, uint32_t physical, uint32_t offset,
                   bool code) {
@@ -106,9 +107,57 @@ void Falcon::load(uint64_t address, uint32_t size_bytes, uint32_t physical, uint
   wait_for("end its transfers", kDmaCommand, kIdle, kIdle);
 }
 
-std::pair<uint32_t, uint32_t> Falcon::run(const FalconProgram& p, uint64_t argument) {
+void Falcon::start() {
+  const bool alias = read(kCpuControl) & kThroughAlias;
+  write(alias ? kCpuControlAlias : kCpuControl, kStart);
+}
+
+void Falcon::wait_until_halted() const { wait_for("halt", kCpuControl, kHalted, kHalted); }
+
+void Falcon::set_mailboxes(uint64_t argument) {
+  write(kMailbox0, uint32_t(argument));
+  write(kMailbox1, uint32_t(argument >> 32));
+}
+
+uint32_t Falcon::mailbox() const { return read(kMailbox0); }
+
+void Falcon::wait_for_mailbox(const char* what, uint32_t value) const {
+  wait_for(what, kMailbox0, ~0u, value);
+}
+
+// As long as another has it, registers say so, or have what it was started with: an address of
+// whole pages, whose low word is no error, which would be a small number.
+uint32_t Falcon::wait_for_release(uint64_t argument) const {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms_);
+  for (;;) {
+    const bool late = Clock::now() >= end;
+    const uint32_t error = read(kMailbox0), hardware = read(kHardware2);
+    const bool foreign = (error & kForeignMask) == kForeign || hardware == 0 ||
+                         (hardware & kForeignMask) == kForeign;
+    const bool begins = error != 0 && error == uint32_t(argument);
+    if (!foreign && !begins && error != 0) return error;
+    if (!foreign && !begins && !(hardware & kLockedDown)) return 0;
+    if (late)
+      fail<DeviceLost>("{}: the GSP was not released within {} ms (registers have {:#x}, {:#x})",
+                       device_.function().address, timeout_ms_, error, hardware);
+    std::this_thread::yield();
+  }
+}
+
+void Falcon::wait_until_riscv_halted() const {
+  wait_for("halt its other core", kRiscvControl, kHalted, kHalted);
+}
+
+void Falcon::allow_physical() {
   write(kTransferControl, read(kTransferControl) | kPhysicalWithoutContext);
   write(kDmaControl, 0);
+}
+
+void Falcon::set_version(uint32_t version) { write(kOs, version); }
+
+std::pair<uint32_t, uint32_t> Falcon::run(const FalconProgram& p, uint64_t argument) {
+  allow_physical();
   write(kTransfer0, kCoherentHost | kPhysical);
   load(p.code_address, p.code_bytes, p.code_physical, p.code_virtual, true);
   load(p.data_address, p.data_bytes, p.data_physical, 0, false);
@@ -117,11 +166,9 @@ std::pair<uint32_t, uint32_t> Falcon::run(const FalconProgram& p, uint64_t argum
   write(kUcodeId, p.ucode_id);
   write(kSignatureKind, kRsa3072);
   write(kBootVector, p.code_virtual);
-  write(kMailbox0, uint32_t(argument));
-  write(kMailbox1, uint32_t(argument >> 32));
-  const bool alias = read(kCpuControl) & kThroughAlias;
-  write(alias ? kCpuControlAlias : kCpuControl, kStart);
-  wait_for("halt", kCpuControl, kHalted, kHalted);
+  set_mailboxes(argument);
+  start();
+  wait_until_halted();
   return {read(kMailbox0), read(kMailbox1)};
 }
 

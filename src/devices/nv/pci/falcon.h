@@ -37,6 +37,20 @@ class Falcon {
   // it halts. What is in the mailboxes then.
   std::pair<uint32_t, uint32_t> run(const FalconProgram& program, uint64_t argument);
   bool runs_riscv() const;
+  bool is_halted() const;  // not so in reset
+
+  // What run() is made of, for firmware that another processor starts, or that asks for it.
+  void start();
+  void wait_until_halted() const;
+  void set_mailboxes(uint64_t argument);
+  uint32_t mailbox() const;
+  void wait_for_mailbox(const char* what, uint32_t value) const;
+  // Until the host may reach it that another processor has started, with these mailboxes. What its
+  // program says that went wrong; 0: nothing.
+  uint32_t wait_for_release(uint64_t argument) const;
+  void wait_until_riscv_halted() const;
+  void allow_physical();  // DMA without a context
+  void set_version(uint32_t version);  // of what it runs
 
  private:
   void reset_engine();

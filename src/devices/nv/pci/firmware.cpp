@@ -43,21 +43,23 @@ struct Section {
   uint64_t offset = 0, size_bytes = 0;
 };
 
-// 64-bit and little-endian; of any machine, since nothing of it runs here.
+// Little-endian; of any machine, since nothing of it runs here.
 class Sections {
  public:
-  explicit Sections(const ByteReader& file) : file_(file) {
+  // `bits`: 32 or 64.
+  Sections(const ByteReader& file, uint32_t bits) : file_(file), wide_(bits == 64) {
     constexpr const char* what = "its ELF header";
     constexpr uint32_t magic = 0x464c457f;
-    if (file.u32(0, what) != magic || file.u8(4, what) != 2 || file.u8(5, what) != 1)
-      file.damaged("it is no ELF file of 64 bits");
-    table_ = file.number<uint64_t>(0x28, what);
-    entry_bytes_ = file.u16(0x3a, what);
-    count_ = file.u16(0x3c, what);
-    if (count_ > 0 && entry_bytes_ != 64)
+    if (file.u32(0, what) != magic || file.u8(4, what) != (wide_ ? 2 : 1) || file.u8(5, what) != 1)
+      file.damaged("it is no ELF file of {} bits", bits);
+    const uint64_t entry_bytes_at = wide_ ? 0x3a : 0x2e;
+    table_ = wide_ ? file.number<uint64_t>(0x28, what) : file.u32(0x20, what);
+    entry_bytes_ = file.u16(entry_bytes_at, what);
+    count_ = file.u16(entry_bytes_at + 2, what);
+    if (count_ > 0 && entry_bytes_ != (wide_ ? 64 : 40))
       file.damaged("its table of sections has entries of {} bytes", entry_bytes_);
     file.range(table_, uint64_t(count_) * entry_bytes_, "its table of sections");
-    names_ = at(file.u16(0x3e, what));
+    names_ = at(file.u16(entry_bytes_at + 4, what));
   }
   std::optional<std::span<const uint8_t>> find(const std::string& name) const {
     for (uint16_t i = 0; i < count_; ++i) {
@@ -79,7 +81,9 @@ class Sections {
     constexpr const char* what = "an entry of its table of sections";
     if (n >= count_) file_.damaged("it has {} sections and asks for number {}", count_, n);
     const uint64_t e = table_ + uint64_t(n) * entry_bytes_;
-    return {file_.u32(e, what), file_.u32(e + 4, what), file_.number<uint64_t>(e + 0x18, what),
+    const uint32_t name = file_.u32(e, what), type = file_.u32(e + 4, what);
+    if (!wide_) return {name, type, file_.u32(e + 0x10, what), file_.u32(e + 0x14, what)};
+    return {name, type, file_.number<uint64_t>(e + 0x18, what),
             file_.number<uint64_t>(e + 0x20, what)};
   }
   bool has_name(const Section& s, const std::string& name) const {
@@ -90,6 +94,7 @@ class Sections {
   }
 
   const ByteReader& file_;
+  const bool wide_;
   uint64_t table_ = 0;
   uint16_t entry_bytes_ = 0, count_ = 0;
   Section names_;
@@ -171,7 +176,7 @@ Bootloader read_bootloader(std::span<const uint8_t> bytes, const std::string& na
 GspImage read_gsp_image(std::span<const uint8_t> bytes, const std::string& name,
                         const std::string& family) {
   const ByteReader file(bytes, name);
-  const Sections sections(file);
+  const Sections sections(file, 64);
   GspImage g;
   g.image = owned(sections.wanted(".fwimage"));
   g.signature = owned(sections.wanted(".fwsignature_" + family));
@@ -181,6 +186,21 @@ GspImage read_gsp_image(std::span<const uint8_t> bytes, const std::string& name,
     if (g.version.size() > 32) file.damaged("its version has {} characters", g.version.size());
   }
   return g;
+}
+
+Fmc read_fmc(std::span<const uint8_t> bytes, const std::string& name) {
+  constexpr size_t hash_bytes = 48, most = 384;  // SHA-384; what a message has room for
+  const ByteReader file(bytes, name);
+  const Sections sections(file, 32);
+  Fmc f;
+  f.image = owned(sections.wanted("image"));
+  f.hash = owned(sections.wanted("hash"));
+  f.public_key = owned(sections.wanted("publickey"));
+  f.signature = owned(sections.wanted("signature"));
+  if (f.hash.size() != hash_bytes || f.public_key.size() > most || f.signature.size() > most)
+    file.damaged("its hash, key and signature have {}, {} and {} bytes", f.hash.size(),
+                 f.public_key.size(), f.signature.size());
+  return f;
 }
 
 }  // namespace tuff::devices::nv

@@ -3,7 +3,8 @@
 // programs that start that. For the boot by PCI. Knows no registers; files may be damaged or
 // missing. Sources: open-gpu-kernel-modules, nouveau/extract-firmware-nouveau.py (containers and
 // names; a version of 2023), src/nvidia/src/kernel/gpu/gsp/kernel_gsp_booter.c (which signature);
-// Linux, drivers/gpu/drm/nouveau/include/nvfw/{fw,hs}.h (headers).
+// Linux, drivers/gpu/drm/nouveau/include/nvfw/{fw,hs}.h (headers), nvkm/subdev/gsp/gh100.c @32cb1cc
+// (FMC).
 #pragma once
 
 #include <cstdint>
@@ -36,12 +37,20 @@ struct GspImage {
   std::string version;  // "570.144"; empty where the file does not say
 };
 
+// What FSP checks and starts on the GSP, before the bootloader (Hopper, Blackwell).
+struct Fmc {
+  std::vector<uint8_t> image, hash, public_key, signature;
+};
+
 // IoError, naming what is wrong in the file `name`.
 Booter read_booter(std::span<const uint8_t> file, const std::string& name);
 Bootloader read_bootloader(std::span<const uint8_t> file, const std::string& name);
 // `family`: "ga10x", whose signature is wanted.
 GspImage read_gsp_image(std::span<const uint8_t> file, const std::string& name,
                         const std::string& family);
+
+// An ELF file of 32 bits.
+Fmc read_fmc(std::span<const uint8_t> file, const std::string& name);
 
 // The image with the signature for the version of it that the GPU's fuses have. IoError where there
 // is none.

@@ -60,8 +60,8 @@ Place find_place(os::Kernel& kernel, const std::string& chip) {
 
 }  // namespace
 
-Firmware load_firmware(os::Kernel& kernel, const std::string& chip, const std::string& family) {
-  const Place place = find_place(kernel, chip);
+Firmware load_firmware(os::Kernel& kernel, const ChipFamily& family) {
+  const Place place = find_place(kernel, family.firmware);
   Firmware f;
   f.version = place.version;
   f.folder = place.folder;
@@ -71,14 +71,18 @@ Firmware load_firmware(os::Kernel& kernel, const std::string& chip, const std::s
     return read(bytes_of(bytes), path);
   };
   f.gsp = with("gsp", [&](auto bytes, const std::string& path) {
-    return read_gsp_image(bytes, path, family);
+    return read_gsp_image(bytes, path, family.name);
   });
   if (!f.gsp.version.empty() && f.gsp.version != f.version)
     fail<IoError>("{}/{}: it says that its version is {}", f.folder, file_name("gsp", f.version),
                   f.gsp.version);
   f.bootloader = with("bootloader", read_bootloader);
-  f.load = with("booter_load", read_booter);
-  f.unload = with("booter_unload", read_booter);
+  if (family.starter == GspStarter::Fsp) {
+    f.fmc = with("fmc", read_fmc);
+  } else {
+    f.load = with("booter_load", read_booter);
+    f.unload = with("booter_unload", read_booter);
+  }
   return f;
 }
 

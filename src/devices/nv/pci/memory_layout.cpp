@@ -9,7 +9,7 @@
 namespace tuff::devices::nv {
 namespace {
 
-constexpr uint64_t kMiB = 1u << 20, kDescriptionBytes = 256, kOpenHeapBytes = kMiB;
+constexpr uint64_t kMiB = 1u << 20, kOpenHeapBytes = kMiB;
 constexpr uint64_t kProtectedAlignment = 128u << 10, kImageAlignment = 64u << 10;
 
 // What is taken from the end of memory downwards.
@@ -31,14 +31,14 @@ class FallingEnd {
   uint64_t end_;
 };
 
+}  // namespace
+
 uint64_t heap_bytes(uint64_t total_bytes, const HeapSizes& s) {
   const uint64_t gib = ceil_div(total_bytes, 1ull << 30);
   const uint64_t wanted = s.system_bytes + s.manager_bytes +
                           align_up(s.bytes_per_gib * gib, kMiB) + align_up(s.clients_bytes, kMiB);
   return std::clamp(wanted, s.least_bytes, s.most_bytes);
 }
-
-}  // namespace
 
 MemoryLayout memory_layout(uint64_t total_bytes, uint64_t screen_bytes, uint64_t image_bytes,
                            uint64_t bootloader_bytes, const HeapSizes& sizes) {

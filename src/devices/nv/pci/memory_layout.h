@@ -18,6 +18,13 @@ struct HeapSizes {
   uint64_t least_bytes = 88u << 20, most_bytes = 280u << 20;
 };
 
+// Of Hopper and Blackwell.
+inline constexpr HeapSizes kHopperHeap = {.manager_bytes = 14u << 20};
+// Of the firmware's heap.
+uint64_t heap_bytes(uint64_t total_bytes, const HeapSizes& sizes);
+
+inline constexpr uint64_t kDescriptionBytes = 256;  // of what stands at its begin
+
 // Offsets in video memory, each region up to the next one above it, by falling address.
 struct MemoryLayout {
   uint64_t total = 0;
@@ -27,7 +34,7 @@ struct MemoryLayout {
   uint64_t bootloader = 0;
   uint64_t image = 0;
   uint64_t heap = 0, heap_bytes = 0;
-  uint64_t protected_begin = 0;  // the description of all this, 256 bytes
+  uint64_t protected_begin = 0;  // the description of all this, of kDescriptionBytes
   uint64_t open_heap = 0;        // of the GSP, not protected; below is what the host may use
 };
 

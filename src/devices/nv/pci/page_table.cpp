@@ -69,6 +69,8 @@ PageTable::~PageTable() {
 
 uint64_t PageTable::root() const { return root_->address; }
 
+uint32_t PageTable::root_entries() const { return 1u << Directory::levels(version_)[0].bits; }
+
 uint64_t PageTable::end_of_addresses() const {
   const Level& outermost = Directory::levels(version_)[0];
   return 1ull << (outermost.shift + outermost.bits);

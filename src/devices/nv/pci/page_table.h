@@ -40,6 +40,7 @@ class PageTable {
   ~PageTable();
   PageTable(const PageTable&) = delete;
   uint64_t root() const;  // address of the outermost table
+  uint32_t root_entries() const;
   uint64_t end_of_addresses() const;
   // Whole pages of 4 KiB. InvalidArgument where something is mapped already, or beyond what entries
   // have room for; OutOfMemory without room for tables; either leaves everything as it was.

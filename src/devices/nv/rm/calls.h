@@ -13,11 +13,10 @@
 #include "base/os_nvrm.h"
 #include "devices/address_ranges.h"
 #include "devices/kernel_file.h"
+#include "devices/nv/rm/object_calls.h"
 #include "devices/nv/rm/spaces.h"
 
 namespace tuff::devices::nv {
-
-namespace nvrm = os::nvrm;
 
 // `error` is a positive errno. OutOfMemory, DeviceLost, Unsupported for what this user may not do,
 // else IoError; likewise for a status.
@@ -28,33 +27,29 @@ std::string to_text(nvrm::Status status);
 
 // Client: a root object of RM, with the files that it and unified memory are reached through; of
 // all devices of an iface, for as long as there is one. Thread-safe.
-class Client {
+class Client final : public ObjectCalls {
  public:
   // Throws Unsupported without the driver, or with a branch that is not known.
   explicit Client(std::shared_ptr<os::Kernel> kernel);
-  ~Client();
+  ~Client() override;
   Client(const Client&) = delete;
   os::Kernel& kernel() const { return *kernel_; }
   const nvrm::Branch& branch() const { return *branch_; }
   const std::string& version() const { return version_; }
   int control_fd() const { return control_.fd(); }
-  nvrm::Handle root() const { return root_; }
+  nvrm::Handle root() const override { return root_; }
   AddressRanges& addresses() { return addresses_; }
   Spaces& spaces() { return spaces_; }
   std::vector<nvrm::CardInfo> cards() const;
   // To read and write.
   KernelFile open(const std::string& path) const;
 
-  // What is in `parameters` is copied in, and comes back.
+  using ObjectCalls::control;
   nvrm::Handle alloc(nvrm::Handle parent, uint32_t object_class, const char* name,
-                     std::span<std::byte> parameters);
-  void free(nvrm::Handle parent, nvrm::Handle object) noexcept;
+                     std::span<std::byte> parameters) override;
+  void free(nvrm::Handle parent, nvrm::Handle object) noexcept override;
   void control(nvrm::Handle object, uint32_t command, const char* name,
-               std::span<std::byte> parameters) const;
-  template <class T>
-  void control(nvrm::Handle object, uint32_t command, const char* name, T& parameters) const {
-    control(object, command, name, std::as_writable_bytes(std::span(&parameters, 1)));
-  }
+               std::span<std::byte> parameters) const override;
   // UVM's calls; `status` is the one in `argument`.
   void uvm(unsigned long request, const char* name, void* argument,
            const uint32_t& status) const;
@@ -81,28 +76,6 @@ class Client {
   nvrm::Handle root_ = 0;
   AddressRanges addresses_{"NV", kFirstAddress, kEndOfAddresses};
   Spaces spaces_;
-};
-
-// An object of RM, freed with this one: those beneath it have to be gone.
-class Object {
- public:
-  template <class T>
-  Object(std::shared_ptr<Client> client, nvrm::Handle parent, uint32_t object_class,
-         const char* name, T& parameters)
-      : Object(std::move(client), parent, object_class, name,
-               std::as_writable_bytes(std::span(&parameters, 1))) {}
-  Object(std::shared_ptr<Client> client, nvrm::Handle parent, uint32_t object_class,
-         const char* name, std::span<std::byte> parameters = {})
-      : client_(std::move(client)),
-        parent_(parent),
-        handle_(client_->alloc(parent, object_class, name, parameters)) {}
-  ~Object() { client_->free(parent_, handle_); }
-  Object(const Object&) = delete;
-  nvrm::Handle handle() const { return handle_; }
-
- private:
-  std::shared_ptr<Client> client_;
-  nvrm::Handle parent_, handle_;
 };
 
 inline constexpr size_t kPageBytes = 4096;

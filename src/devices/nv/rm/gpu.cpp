@@ -4,16 +4,12 @@
 #include <cstring>
 
 namespace tuff::devices::nv {
-namespace {
 
-// SM_VERSION of GR_GET_INFO as a compute capability: 0x806 is 8.6.
 // GPUs of sm_120 say 10.4. Source: tinygrad @a9069c1, runtime/ops_nv.py.
 uint32_t capability_of(uint32_t sm_version) {
   constexpr uint32_t kSm120 = 0xa04;
   return sm_version == kSm120 ? 120 : 10 * (sm_version >> 8) + (sm_version & 0xf);
 }
-
-}  // namespace
 
 Gpu::Gpu(std::shared_ptr<Client> client, const nvrm::CardInfo& card)
     : client_(std::move(client)),

@@ -25,6 +25,9 @@ struct GpuFacts {
   bool host_maps_all() const { return aperture_bytes >= memory_bytes; }
 };
 
+// SM_VERSION of GR_GET_INFO as a compute capability: 0x806 is 8.6, so 86.
+uint32_t capability_of(uint32_t sm_version);
+
 class Gpu {
  public:
   Gpu(std::shared_ptr<Client> client, const nvrm::CardInfo& card);

@@ -34,12 +34,28 @@ void FalconModel::reset() {
   tags.clear();
   std::fill(code.begin(), code.end(), 0);
   std::fill(data.begin(), data.end(), 0);
-  halted = riscv = core_chosen_ = runs_program_ = false;
+  halted = riscv = riscv_halted = riscv_chosen = core_chosen_ = runs_program_ = false;
   was_reset_ = true;
   scrubs_ = slowness;
 }
 
+void FalconModel::start_elsewhere(uint64_t argument, uint32_t error) {
+  was_reset_ = true;
+  scrubs_ = 0;
+  riscv = riscv_chosen = error == 0;
+  kept_[0x40] = error ? error : uint32_t(argument);
+  kept_[0x44] = error ? 0 : uint32_t(argument >> 32);
+  foreign_ = locked_ = slowness + 1;
+}
+
 uint32_t FalconModel::read(uint32_t offset) {
+  constexpr uint32_t foreign = 0xbadf4141;
+  if (foreign_ > 0) return --foreign_, foreign;
+  if (locked_ > 0 && offset == 0xf4) {
+    // It has read what it was started with, where that was no error.
+    if (--locked_ == 0 && riscv) kept_[0x40] = kept_[0x44] = 0;
+    return 1u << 13;
+  }
   if (offset == 0x3c0) return in_reset_;
   if (in_reset_) return mistake_(fmt::format("{:#x} is read in reset", offset)), kDead;
   switch (offset) {
@@ -48,7 +64,7 @@ uint32_t FalconModel::read(uint32_t offset) {
       if (runs_program_ && passes(runs_)) halted = true;
       return (halted ? 1u << 4 : 0) | (through_alias ? 1u << 6 : 0);
     case 0x118: return passes(transfers_) ? 1u << 1 : 1;
-    case 0x1388: return riscv ? 1u << 7 : 0;
+    case 0x1388: return (riscv ? 1u << 7 : 0) | (riscv_halted ? 1u << 4 : 0);
     case 0x1668: return core_chosen_ && passes(selects_);
     default: break;
   }
@@ -76,7 +92,7 @@ void FalconModel::write(uint32_t offset, uint32_t value) {
     if (value != 0 && value != 0x110) mistake_(fmt::format("core {:#x} is chosen", value));
     core_chosen_ = value == 0;
     selects_ = slowness;
-    riscv = value == 0x110 && has_riscv;
+    riscv_chosen = value == 0x110 && has_riscv;
     return;
   }
   if (std::find(std::begin(kKept), std::end(kKept), offset) == std::end(kKept))

@@ -33,8 +33,13 @@ class FalconModel {
   std::map<uint32_t, uint32_t> tags;  // virtual addresses of blocks of code, by physical address
   bool has_riscv = true, through_alias = true;
   uint32_t slowness = 2;  // reads until what was asked for is there
-  bool halted = false, riscv = false;
+  bool halted = false;
+  bool riscv_chosen = false, riscv = false;  // the core beside it; whether firmware runs there
   uint32_t starts = 0;
+  // Firmware runs on the other core, started by another processor, with these mailboxes: the host
+  // is let in after some reads.
+  void start_elsewhere(uint64_t argument, uint32_t error);
+  bool riscv_halted = false;
   uint32_t get(uint32_t offset) const;  // a register that only keeps what is written
 
  private:
@@ -46,6 +51,7 @@ class FalconModel {
   const Told mistake_;
   bool in_reset_ = false, was_reset_ = false;
   uint32_t scrubs_ = 0, selects_ = 0, transfers_ = 0, runs_ = 0;  // reads that are left
+  uint32_t foreign_ = 0, locked_ = 0;  // likewise
   bool core_chosen_ = false, runs_program_ = false;
   std::map<uint32_t, uint32_t> kept_;
 };

@@ -113,6 +113,9 @@ TEST(NvFalcon, ItsOtherCore) {
   falcon.reset();
   EXPECT_FALSE(falcon.runs_riscv());
   falcon.reset_to_riscv();
+  EXPECT_TRUE(s.model().riscv_chosen);
+  EXPECT_FALSE(falcon.runs_riscv()) << "another processor starts it";
+  s.model().riscv = true;
   EXPECT_TRUE(falcon.runs_riscv());
 }
 

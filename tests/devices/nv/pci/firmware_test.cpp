@@ -62,8 +62,8 @@ TEST(NvFirmware, TheResourceManager) {
   EXPECT_EQ(g.signature, std::vector<uint8_t>(64, 't'));
   EXPECT_EQ(g.version, "570.144");
   const std::string said =
-      error_of<IoError>([&] { read_gsp_image(sample_gsp(), "gsp", "gh100"); });
-  EXPECT_EQ(said, "gsp: it has no section .fwsignature_gh100");
+      error_of<IoError>([&] { read_gsp_image(sample_gsp(), "gsp", "gb20x"); });
+  EXPECT_EQ(said, "gsp: it has no section .fwsignature_gb20x");
   EXPECT_THROW(read_gsp_image(sample_gsp(), "gsp", "ad10"), IoError) << "a part of a name";
 }
 
@@ -100,15 +100,37 @@ class Folders final : public os::Kernel {
   std::map<std::string, std::string> files;
 };
 
+const ChipFamily& ampere_chips() { return *known_chips()[0].family; }
+const ChipFamily& hopper_chips() {
+  return *std::ranges::find(known_chips(), std::string("GH100"), &Chip::name)->family;
+}
+
 const std::string kFolder = "/lib/firmware/nvidia/ga102/gsp";
+
+TEST(NvFirmware, WhatFspStarts) {
+  const Fmc f = read_fmc(sample_fmc(), "fmc");
+  EXPECT_EQ(f.image, std::vector<uint8_t>(500, 'i'));
+  EXPECT_EQ(f.hash, std::vector<uint8_t>(48, 'h'));
+  EXPECT_EQ(f.public_key, std::vector<uint8_t>(97, 'k'));
+  EXPECT_EQ(f.signature, std::vector<uint8_t>(96, 's'));
+  EXPECT_EQ(error_of<IoError>([] { read_fmc(sample_gsp(), "fmc"); }),
+            "fmc: it is no ELF file of 32 bits");
+  const auto with = [](size_t hash, size_t key) {
+    return sample_elf({{"image", "i"}, {"hash", std::string(hash, 'h')},
+                       {"publickey", std::string(key, 'k')}, {"signature", "s"}}, 32);
+  };
+  EXPECT_EQ(error_of<IoError>([&] { read_fmc(with(47, 97), "fmc"); }),
+            "fmc: its hash, key and signature have 47, 97 and 1 bytes");
+  EXPECT_THROW(read_fmc(with(48, 385), "fmc"), IoError);
+}
 
 TEST(NvFirmware, TheNewestThatIsKnownIsTaken) {
   Folders kernel;
   kernel.install(kFolder, "535.113.01");
   kernel.install(kFolder, "999.1");
-  EXPECT_EQ(load_firmware(kernel, "ga102", "ga10x").version, "535.113.01");
+  EXPECT_EQ(load_firmware(kernel, ampere_chips()).version, "535.113.01");
   kernel.install("/usr/lib/firmware/nvidia/ga102/gsp", "570.144");
-  const Firmware f = load_firmware(kernel, "ga102", "ga10x");
+  const Firmware f = load_firmware(kernel, ampere_chips());
   EXPECT_EQ(f.version, "570.144");
   EXPECT_EQ(f.folder, "/usr/lib/firmware/nvidia/ga102/gsp");
   EXPECT_EQ(f.gsp.signature[0], 's');
@@ -117,10 +139,23 @@ TEST(NvFirmware, TheNewestThatIsKnownIsTaken) {
   EXPECT_EQ(f.bootloader.app_version, 42u);
 }
 
+TEST(NvFirmware, HopperHasOtherFiles) {
+  Folders kernel;
+  const std::string folder = "/lib/firmware/nvidia/gh100/gsp";
+  kernel.install(folder, "570.144");
+  kernel.files.erase(folder + "/booter_load-570.144.bin");
+  EXPECT_EQ(error_of<Unsupported>([&] { load_firmware(kernel, hopper_chips()); }),
+            "NV: " + folder + "/fmc-570.144.bin cannot be read: No such file or directory");
+  kernel.put(folder + "/fmc-570.144.bin", sample_fmc());
+  const Firmware f = load_firmware(kernel, hopper_chips());
+  EXPECT_EQ(f.fmc.hash.size(), 48u);
+  EXPECT_EQ(f.gsp.signature[0], 'u');
+}
+
 TEST(NvFirmware, WhatIsMissingIsNamed) {
   Folders kernel;
   const auto said = [&] {
-    return error_of<Unsupported>([&] { load_firmware(kernel, "ga102", "ga10x"); });
+    return error_of<Unsupported>([&] { load_firmware(kernel, ampere_chips()); });
   };
   EXPECT_EQ(said(),
             "NV: no firmware of versions 570.144, 535.113.01 is in /lib/firmware/nvidia/ga102/gsp, "
@@ -135,7 +170,7 @@ TEST(NvFirmware, WhatIsMissingIsNamed) {
   kernel.install(kFolder, "570.144");
   kernel.put(kFolder + "/gsp-570.144.bin", sample_gsp("570.86"));
   const std::string other =
-      error_of<IoError>([&] { load_firmware(kernel, "ga102", "ga10x"); });
+      error_of<IoError>([&] { load_firmware(kernel, ampere_chips()); });
   EXPECT_EQ(other, kFolder + "/gsp-570.144.bin: it says that its version is 570.86");
 }
 
@@ -181,9 +216,13 @@ TEST(NvFirmware, DamagedOnesAreReadOrRefused) {
   size_t refused = 0;
   constexpr size_t total = 3000;
   for (size_t n = 0; n < total; ++n) {
-    const size_t kind = n % 3;
-    Rom file = kind == 0 ? sample_booter() : kind == 1 ? sample_bootloader() : sample_gsp();
-    const size_t from = kind == 2 ? file.size() - 320 : 0, bytes = kind == 2 ? 320 : 200;
+    const size_t kind = n % 4;
+    Rom file = kind == 0   ? sample_booter()
+               : kind == 1 ? sample_bootloader()
+               : kind == 2 ? sample_gsp()
+                           : sample_fmc();
+    const size_t bytes = kind == 3 ? 240 : kind == 2 ? 320 : 200;
+    const size_t from = kind < 2 ? 0 : file.size() - bytes;
     for (size_t i = 0; i < 1 + random() % 4; ++i)
       file[from + random() % bytes] = uint8_t(random());
     if (random() % 8 == 0) file.resize(random() % file.size());
@@ -192,8 +231,10 @@ TEST(NvFirmware, DamagedOnesAreReadOrRefused) {
         signed_image(read_booter(file, "b"), 0);
       else if (kind == 1)
         read_bootloader(file, "l");
-      else
+      else if (kind == 2)
         read_gsp_image(file, "g", "ga10x");
+      else
+        read_fmc(file, "f");
     } catch (const IoError&) {
       ++refused;
     }

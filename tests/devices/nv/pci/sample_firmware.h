@@ -50,11 +50,12 @@ inline Rom sample_bootloader() {
 }
 
 using NamedBytes = std::vector<std::pair<std::string, std::string>>;
-// An ELF file with these sections.
-inline Rom sample_elf(const NamedBytes& sections) {
-  Rom file(64);
+// An ELF file of 32 or 64 bits with these sections.
+inline Rom sample_elf(const NamedBytes& sections, uint32_t bits = 64) {
+  const bool wide = bits == 64;
+  Rom file(wide ? 64 : 52);
   put32(file, 0, 0x464c457f);
-  put(file, 4, 0x010102, 3);
+  put(file, 4, wide ? 0x010102 : 0x010101, 3);
   std::string names(1, '\0');
   struct Row {
     uint32_t name, type;
@@ -72,17 +73,18 @@ inline Rom sample_elf(const NamedBytes& sections) {
   const auto own = uint32_t(names.size());
   names += std::string(".shstrtab") + '\0';
   add(own, 3, names);
-  put(file, 0x28, file.size(), 8);
-  put16(file, 0x3a, 64);
-  put16(file, 0x3c, rows.size());
-  put16(file, 0x3e, rows.size() - 1);
+  const size_t sizes = wide ? 0x3a : 0x2e, row_bytes = wide ? 64 : 40, word = wide ? 8 : 4;
+  put(file, wide ? 0x28 : 0x20, file.size(), word);
+  put16(file, sizes, row_bytes);
+  put16(file, sizes + 2, rows.size());
+  put16(file, sizes + 4, rows.size() - 1);
   for (const Row& r : rows) {
     const size_t at = file.size();
     put32(file, at, r.name);
     put32(file, at + 4, r.type);
-    put(file, at + 0x18, r.offset, 8);
-    put(file, at + 0x20, r.size, 8);
-    file.resize(at + 64);
+    put(file, at + 8 + 2 * word, r.offset, word);
+    put(file, at + 8 + 3 * word, r.size, word);
+    file.resize(at + row_bytes);
   }
   return file;
 }
@@ -91,7 +93,17 @@ inline Rom sample_gsp(const std::string& version = "570.144") {
   return sample_elf({{".fwimage", std::string(600, 'g')},
                      {".fwversion", version + std::string(1, '\0')},
                      {".fwsignature_ga10x", std::string(64, 's')},
-                     {".fwsignature_ad10x", std::string(64, 't')}});
+                     {".fwsignature_ad10x", std::string(64, 't')},
+                     {".fwsignature_gh100", std::string(64, 'u')}});
+}
+
+// As Blackwell's, which has the smaller key.
+inline Rom sample_fmc() {
+  return sample_elf({{"image", std::string(500, 'i')},
+                     {"hash", std::string(48, 'h')},
+                     {"publickey", std::string(97, 'k')},
+                     {"signature", std::string(96, 's')}},
+                    32);
 }
 
 }  // namespace tuff::devices::nv::test

@@ -27,6 +27,7 @@ struct VbiosForm {
   uint16_t signature_versions = 0x12;  // 1 and 4
   uint8_t application = 0x85;
   uint32_t code_bytes = 256, data_bytes = 768;
+  uint32_t data_physical = 0x40;
   uint32_t command_bytes = 48;   // room for arguments
 };
 
@@ -102,7 +103,7 @@ inline void put_fwsec(Rom& rom, size_t at, const VbiosForm& form) {
     word(4, 0x100);
     word(5, form.code_bytes);
     word(6, 0x2000);
-    word(7, 0x40);
+    word(7, form.data_physical);
     word(8, form.data_bytes);
     put16(rom, at + 36, 0x400);
     put(rom, at + 38, 9, 1);
