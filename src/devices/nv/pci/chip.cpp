@@ -10,17 +10,17 @@ namespace {
 
 constexpr uint64_t kPmuBytes = 0x1820000;
 
-constexpr ChipFamily kGa10x = {"ga10x", "ga102", MmuVersion::V2, GspStarter::Booter,
+constexpr ChipFamily kGa10x = {"ga10x", "ga102", MmuVersion::V2, 0x1704, GspStarter::Booter,
                               {0xc56f, 0xc7c0, 0xc7b5, 0xc561}};
-constexpr ChipFamily kAd10x = {"ad10x", "ad102", MmuVersion::V2, GspStarter::Booter,
+constexpr ChipFamily kAd10x = {"ad10x", "ad102", MmuVersion::V2, 0x1704, GspStarter::Booter,
                               {0xc56f, 0xc9c0, 0xc7b5, 0xc561}};
-constexpr ChipFamily kGh100 = {"gh100", "gh100", MmuVersion::V3, GspStarter::Fsp,
+constexpr ChipFamily kGh100 = {"gh100", "gh100", MmuVersion::V3, 0xb80f60, GspStarter::Fsp,
                               {0xc86f, 0xcbc0, 0xc8b5, 0xc661},
                               {0x200bc, 1, 2u << 20, 0}};
-constexpr ChipFamily kGb10x = {"gb10x", "gb100", MmuVersion::V3, GspStarter::Fsp,
+constexpr ChipFamily kGb10x = {"gb10x", "gb100", MmuVersion::V3, 0xb80f60, GspStarter::Fsp,
                               {0xc96f, 0xcdc0, 0xc9b5, 0xc661},
                               {0x200bc, 2, 2u << 20, kPmuBytes}};
-constexpr ChipFamily kGb20x = {"gb20x", "gb202", MmuVersion::V3, GspStarter::Fsp,
+constexpr ChipFamily kGb20x = {"gb20x", "gb202", MmuVersion::V3, 0xb80f60, GspStarter::Fsp,
                               {0xca6f, 0xcec0, 0xcab5, 0xc761},
                               {0xad00bc, 2, 2u << 20, kPmuBytes}};
 

@@ -37,6 +37,7 @@ struct ChipFamily {
   const char* name;      // by which signatures of the GSP's image are named: "ga10x"
   const char* firmware;  // the folder: "ga102"
   MmuVersion mmu;
+  uint64_t aperture_register;  // in BAR 0: by which table BAR 1 goes; 0: without one
   GspStarter starter;
   std::array<uint32_t, 4> classes;  // of channels, compute, copies, doorbells: the newest
   FspRules fsp = {};

@@ -1,7 +1,5 @@
 // FSP checks the first program of the GSP (FMC), which checks the firmware (Hopper, Blackwell). It
 // decides where everything lies, from sizes.
-#include <thread>
-
 #include "base/check.h"
 #include "devices/nv/pci/fsp.h"
 #include "devices/nv/pci/gsp_start.h"

@@ -9,16 +9,16 @@
 namespace tuff::devices::nv {
 namespace {
 
-constexpr size_t kAperture = 1;                                   // BAR
-constexpr uint64_t kApertureBlock = 0x1704, kInvalidate = 0xb830b0;  // in BAR 0
+constexpr size_t kAperture = 1;              // BAR
+constexpr uint64_t kInvalidate = 0xb830b0;  // in BAR 0
 constexpr uint32_t kWithoutTable = 0;
 constexpr uint32_t kAllAddresses = 1, kAllTables = 2, kAfterWrites = 1u << 6, kTrigger = 1u << 31;
 constexpr uint64_t kFirstPiece = 2u << 20;  // no piece is at 0
 
 }  // namespace
 
-VideoMemory::VideoMemory(const PciDevice& device, std::span<const MemoryRegion> usable,
-                         uint64_t timeout_ms)
+VideoMemory::VideoMemory(const PciDevice& device, const ChipFamily& family,
+                         std::span<const MemoryRegion> usable, uint64_t timeout_ms)
     : device_(device), timeout_ms_(timeout_ms) {
   const uint64_t reached = device.bar_bytes(kAperture);
   for (const MemoryRegion& r : usable) {
@@ -32,7 +32,7 @@ VideoMemory::VideoMemory(const PciDevice& device, std::span<const MemoryRegion> 
   if (aperture_bytes_ == 0)
     fail<Unsupported>("{}: the aperture of {} bytes reaches no memory that is the host's",
                       device.function().address, reached);
-  device.write(0, kApertureBlock, kWithoutTable);
+  device.write(0, family.aperture_register, kWithoutTable);
   aperture_ = device.map(kAperture, 0, aperture_bytes_);
 }
 

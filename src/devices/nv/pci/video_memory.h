@@ -2,8 +2,8 @@
 // leaves to the host. The host reaches the beginning of it through the aperture (BAR 1), and writes
 // page tables there. Made by what opens a GPU by PCI. Knows no address that a GPU's programs use.
 // Sources: open-gpu-kernel-modules @8ec351a (570.144), src/common/inc/swref/published/turing/tu102/
-// dev_bus.h (BAR1_BLOCK), dev_vm.h (MMU_INVALIDATE); tinygrad @01f3c4f, runtime/support/nv/nvdev.py
-// (the aperture without tables, what is invalidated).
+// {dev_bus,dev_vm}.h, hopper/gh100/dev_vm.h (BAR1_BLOCK, MMU_INVALIDATE); tinygrad @01f3c4f,
+// runtime/support/nv/nvdev.py (the aperture without tables, what is invalidated).
 #pragma once
 
 #include <memory>
@@ -20,7 +20,8 @@ class VideoMemory final : public TableMemory {
  public:
   // Once the firmware is ready. `usable` is by address. Waits end after `timeout_ms` with
   // DeviceLost.
-  VideoMemory(const PciDevice& device, std::span<const MemoryRegion> usable, uint64_t timeout_ms);
+  VideoMemory(const PciDevice& device, const ChipFamily& family,
+              std::span<const MemoryRegion> usable, uint64_t timeout_ms);
   ~VideoMemory() override;
   VideoMemory(const VideoMemory&) = delete;
   // The address of a piece; `alignment` is a power of two. One that the host is to see lies where

@@ -14,7 +14,8 @@ constexpr uint64_t kGsp = 0x110000, kSec2 = 0x840000, kRom = 0x300000, kRomBytes
 constexpr uint64_t kSec2Fuses = 0x824140, kGspFuses = 0x8241c0;
 constexpr uint32_t kOwnStartReads = 3;
 constexpr uint64_t kFrtsBytes = 1u << 20;
-constexpr uint64_t kApertureBlock = 0x1704, kInvalidateTables = 0xb830b0;
+constexpr uint64_t kApertureBlock = 0x1704, kHopperApertureBlock = 0xb80f60;
+constexpr uint64_t kInvalidateTables = 0xb830b0;
 constexpr uint32_t kTriggered = 1u << 31, kApertureByTable = 1u << 31;
 
 uint32_t word_in(const std::vector<uint8_t>& bytes, size_t at) {
@@ -134,7 +135,8 @@ void GpuFunction::write(size_t bar, uint64_t offset, uint32_t value) {
   }
   if (fsp_ && offset >= FspModel::kFirst && offset < FspModel::kEnd)
     return fsp_->write(offset, value);
-  if (offset == kApertureBlock) {
+  if (offset == (fsp_ ? kHopperApertureBlock : kApertureBlock)) {
+    if (value != 0) mistake_(fmt::format("the aperture is to go by {:#x}", value));
     aperture_block_ = value;
     return;
   }

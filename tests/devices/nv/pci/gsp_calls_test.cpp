@@ -94,7 +94,7 @@ TEST(NvGspCalls, ObjectsAndControls) {
   CallScene s;
   s.begin();
   s.on_command = [&](emu::nv::GspCommand c) {
-    if (c.function == 103) put_payload_word(c.payload, 32, 0x77);
+    if (c.payload.size() == 32 + 4) put_payload_word(c.payload, 32, 0x77);
     if (c.function == 76) put_payload_word(c.payload, 24 + 4, 0x88);
     s.answer(c);
   };

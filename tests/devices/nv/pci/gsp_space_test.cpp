@@ -16,12 +16,16 @@ namespace {
 constexpr uint64_t kMiB = 1u << 20, kApertureBytes = 1u << 28;
 
 struct SpaceScene : GspScene {
+  explicit SpaceScene(const std::function<void(emu::nv::GpuOptions&)>& change = {},
+                      uint32_t sm = 86)
+      : GspScene(change, sm) {}
   emu::nv::Translation translate(uint64_t root, uint64_t address) const {
     return emu::nv::translate(
-        2,
+        uint32_t(gsp.chip().family->mmu),
         [&](bool video, uint64_t at, uint64_t& entry) { return gpu->read_table(video, at, entry); },
         true, root, address);
   }
+  const ChipFamily& family() const { return *gsp.chip().family; }
   std::unique_ptr<PciDevice> device = take();
   Gsp gsp{*device, files, 1000};
   std::vector<MemoryRegion> regions = {{0, 4ull << 30}};
@@ -29,7 +33,7 @@ struct SpaceScene : GspScene {
 
 TEST(NvVideoMemory, PiecesByWhoIsToSeeThem) {
   SpaceScene s;
-  VideoMemory memory(*s.device, s.regions, 1000);
+  VideoMemory memory(*s.device, s.family(), s.regions, 1000);
   const uint64_t seen = memory.reserve(2 * kMiB, 2 * kMiB, true);
   const uint64_t other = memory.reserve(2 * kMiB, 2 * kMiB, false);
   EXPECT_LE(seen + 2 * kMiB, kApertureBytes);
@@ -48,7 +52,7 @@ TEST(NvVideoMemory, PiecesByWhoIsToSeeThem) {
 TEST(NvVideoMemory, AnApertureForAll) {
   SpaceScene s;
   const MemoryRegion small[] = {{0, 64 * kMiB}};
-  VideoMemory memory(*s.device, small, 1000);
+  VideoMemory memory(*s.device, s.family(), small, 1000);
   const uint64_t piece = memory.reserve(kMiB, 4096, false);
   EXPECT_LT(piece, 64 * kMiB) << "the host sees it, though it need not";
   EXPECT_THROW(memory.reserve(64 * kMiB, 4096, false), OutOfMemory);
@@ -57,16 +61,15 @@ TEST(NvVideoMemory, AnApertureForAll) {
 TEST(NvVideoMemory, OutOfTheAperturesReach) {
   SpaceScene s;
   const MemoryRegion far[] = {{kApertureBytes, 2 * kApertureBytes}};
-  EXPECT_THROW(VideoMemory(*s.device, far, 1000), Unsupported);
+  EXPECT_THROW(VideoMemory(*s.device, s.family(), far, 1000), Unsupported);
 }
 
-TEST(NvGspSpace, TheGpuWalksOurTables) {
-  SpaceScene s;
+void walk_tables(SpaceScene& s) {
   const std::shared_ptr<GspCalls> calls = s.gsp.calls();
   nvrm::DeviceParameters parameters{};
   parameters.client_share = calls->root();
   const Object device(calls, calls->root(), nvrm::object::Device, "device", parameters);
-  VideoMemory memory(*s.device, s.regions, 1000);
+  VideoMemory memory(*s.device, s.family(), s.regions, 1000);
   constexpr uint64_t address = 1ull << 36;
   const uint64_t piece = memory.reserve(4 * kMiB, 2 * kMiB, false);
   nvrm::Handle handle = 0;
@@ -97,10 +100,20 @@ TEST(NvGspSpace, TheGpuWalksOurTables) {
   EXPECT_FALSE(s.gpu->firmware()->directory(handle)) << "no table of memory that is given back";
 }
 
+TEST(NvGspSpace, TheGpuWalksOurTables) {
+  {
+    SpaceScene s;
+    walk_tables(s);
+  }
+  const Fmc fmc = sample_files().fmc;
+  SpaceScene s([&](auto& o) { make_hopper(o, fmc); }, 90);
+  walk_tables(s);
+}
+
 // The register says at once, or never, that tables are forgotten.
 TEST(NvVideoMemory, AGpuThatDoesNotForgetIsLost) {
   SpaceScene s;
-  VideoMemory memory(*s.device, s.regions, 0);
+  VideoMemory memory(*s.device, s.family(), s.regions, 0);
   EXPECT_EQ(error_of<DeviceLost>([&] { memory.publish(); }),
             "0000:41:00.0: the GPU did not forget page tables within 0 ms");
 }
