@@ -273,6 +273,26 @@ TEST(Opt, WhereOneLaneStoresNoOtherDoes) {
   expect_same(ast, both, 1e-6, to_text(both));
 }
 
+// Random graph 60309: the copy of such loads would lie outside of the loop that has the order, and
+// its barrier inside.
+TEST(Opt, TransposedLoadsOfALoopWithAnOrderStayLoads) {
+  constexpr int64_t kSteps = 15, kRows = 3, kColumns = 7;
+  AstBuilder b;
+  const UOp owner = b.loop(kSteps), step = b.ordered(2), row = b.loop(kRows), column = b.loop(kColumns);
+  const UOp to = cast(load(2, 2, step, DType::I32), DType::Index);
+  const UOp own = logical_and(ge(to, owner), lt(to, owner + 1));
+  const UOp value = load(1, kSteps * kRows * kColumns, (column * kSteps + step + 9) * kRows + row,
+                         DType::Bool, own);
+  const UOp place = (floormod(to, kSteps) * kRows + row) * kColumns + column;
+  const UOp ast = kernel_of(
+      {store(0, kSteps * kRows * kColumns, place, value, {owner, step, row, column}, own)});
+  for (const char* name : {"nvptx-sm_86", "spirv-lavapipe"}) {
+    const LinearKernel k = lower(ast, builtin_target(name));
+    EXPECT_TRUE(std::ranges::none_of(k.ops, [](const UOp& u) { return u->op == Op::Barrier; }))
+        << to_text(k);
+  }
+}
+
 // Elements beyond the end, and those that the last tile has in common with the one before, are not
 // loaded in their place where another invocation stores them.
 TEST(Opt, NoInvocationLoadsWhatAnotherStoresInPlace) {

@@ -12,6 +12,10 @@
 
 namespace tuff::kernel {
 
+// The variable that stands for the loop whose iterations have an order while opts are chosen
+// (lower/ordered.h).
+inline constexpr const char* kOrderedCounter = "#ordered";
+
 using RangeMask = uint64_t;  // bit i: RangeDeps::ranges()[i]
 
 using ir::is_lane;

@@ -25,7 +25,7 @@ OrderedLoop::OrderedLoop(const UOp& ast) : hidden_(ast) {
     range_ = UOp(n);
   }
   if (!range_) return;
-  counter_ = variable("#ordered", 0, std::max<int64_t>(range_->src(0)->max - 1, 0));
+  counter_ = variable(kOrderedCounter, 0, std::max<int64_t>(range_->src(0)->max - 1, 0));
   hidden_ = rebuild(ast, [&](const UOp& old, std::span<const UOp> src) {
     if (old == range_) return counter_;
     if (old->op != Op::End) return UOp();

@@ -51,11 +51,12 @@ UOp unit_range(std::span<const Access> all) {
 }  // namespace
 
 std::vector<Tiling::Operand> transposed_loads(const UOp& ast, RangeDeps& deps, const Tiling& t) {
-  const auto holds_registers = [](const Node* n) {
-    return n->op == Op::Reduce || n->op == Op::Shared;
+  const auto keeps_out = [](const Node* n) {
+    const bool has_order = n->op == Op::Variable && n->get<VariableArg>().name == kOrderedCounter;
+    return n->op == Op::Reduce || n->op == Op::Shared || has_order;
   };
-  // The barrier stands in the loops of one store.
-  if (ast->src_count != 1 || std::ranges::any_of(toposort(ast), holds_registers)) return {};
+  // The barrier stands in the loops of one store, none of which is still to come around it.
+  if (ast->src_count != 1 || std::ranges::any_of(toposort(ast), keeps_out)) return {};
   std::vector<Access> loads, stores;
   for (Access& a : accesses(ast, deps)) (a.store ? stores : loads).push_back(std::move(a));
   const UOp stored = unit_range(stores);
