@@ -1,4 +1,5 @@
 // tuff.nn: layers as they are in C++, their states as dicts of tensors by name.
+#include <fmt/format.h>
 #include <tuff/nn.h>
 
 #include "layer_class.h"
@@ -91,19 +92,28 @@ void bind_part_norms(py::module_& m) {
                        const std::string& device) {
              return nn::GroupNorm(groups, channels, eps, affine, {t, device});
            }),
-           arg("groups"), arg("channels"), arg("eps") = 1e-5, arg("affine") = true,
+           arg("num_groups"), arg("num_channels"), arg("eps") = 1e-5, arg("affine") = true,
            TUFF_LAYER_OPTIONS);
   layer<nn::InstanceNorm>(m, "InstanceNorm", "Of (N, C, ...), per sample and channel.")
       .def(py::init([](int64_t features, double eps, bool affine, DType t,
                        const std::string& device) {
              return nn::InstanceNorm(features, eps, affine, {t, device});
            }),
-           arg("features"), arg("eps") = 1e-5, arg("affine") = false, TUFF_LAYER_OPTIONS);
+           arg("num_features"), arg("eps") = 1e-5, arg("affine") = false, TUFF_LAYER_OPTIONS);
   layer<nn::LayerNorm2d>(m, "LayerNorm2d", "Over the channels of (N, C, H, W) at every place.")
       .def(py::init([](int64_t channels, double eps, DType t, const std::string& device) {
              return nn::LayerNorm2d(channels, eps, {t, device});
            }),
            arg("channels"), arg("eps") = 1e-6, TUFF_LAYER_OPTIONS);
+}
+
+// Layers that normalize the last axis alone take its extent, or a sequence of it.
+int64_t last_axis(const char* what, const PerAxis& shape) {
+  if (shape.values().size() != 1)
+    throw InvalidArgument(fmt::format("{}: one axis is normalized, the last: {} were given; use "
+                                      "functional.layer_norm() for several",
+                                      what, shape.values().size()));
+  return shape.values()[0];
 }
 
 void bind_norms(py::module_& m) {
@@ -112,41 +122,45 @@ void bind_norms(py::module_& m) {
                         const std::string& device) {
               return nn::BatchNorm(features, eps, momentum, affine, {t, device});
             }),
-            arg("features"), arg("eps") = 1e-5, arg("momentum") = 0.1, arg("affine") = true,
+            arg("num_features"), arg("eps") = 1e-5, arg("momentum") = 0.1, arg("affine") = true,
             TUFF_LAYER_OPTIONS);
 
   auto layer_norm = layer<nn::LayerNorm>(m, "LayerNorm", "Over the last axis.");
-  layer_norm.def(py::init([](int64_t features, double eps, DType t, const std::string& device) {
-                   return nn::LayerNorm(features, eps, {t, device});
+  layer_norm.def(py::init([](const PerAxis& shape, double eps, DType t,
+                             const std::string& device) {
+                   return nn::LayerNorm(last_axis("LayerNorm", shape), eps, {t, device});
                  }),
-                 arg("features"), arg("eps") = 1e-5, TUFF_LAYER_OPTIONS);
+                 arg("normalized_shape"), arg("eps") = 1e-5, TUFF_LAYER_OPTIONS);
   layer_norm.def(py::init<Tensor, Tensor, double>(), arg("weight"), arg("bias"), arg("eps") = 1e-5);
 
   auto rms = layer<nn::RMSNorm>(m, "RMSNorm", "x / sqrt(mean(x^2) + eps) over the last axis.");
   rms.def(
-      py::init([](int64_t features, std::optional<double> eps, DType t, const std::string& device) {
-        return nn::RMSNorm(features, eps, {t, device});
+      py::init([](const PerAxis& shape, std::optional<double> eps, DType t,
+                  const std::string& device) {
+        return nn::RMSNorm(last_axis("RMSNorm", shape), eps, {t, device});
       }),
-      arg("features"), arg("eps") = py::none(), TUFF_LAYER_OPTIONS);
+      arg("normalized_shape"), arg("eps") = py::none(), TUFF_LAYER_OPTIONS);
   rms.def(py::init<Tensor, std::optional<double>>(), arg("weight"), arg("eps") = py::none());
 }
 
 void bind_embedding(py::module_& m) {
   using Row = std::optional<int64_t>;
-  auto c = layer<nn::Embedding>(m, "Embedding", "weight (count, features), standard normal.");
+  auto c = layer<nn::Embedding>(m, "Embedding",
+                                "weight (num_embeddings, embedding_dim), standard normal.");
   c.def(py::init([](int64_t count, int64_t features, Row padding_idx, DType t,
                     const std::string& device) {
           return nn::Embedding(count, features, {t, device}, padding_idx);
         }),
-        arg("count"), arg("features"), arg("padding_idx") = py::none(), TUFF_LAYER_OPTIONS);
+        arg("num_embeddings"), arg("embedding_dim"), arg("padding_idx") = py::none(),
+        TUFF_LAYER_OPTIONS);
   c.def(py::init<Tensor, Row>(), arg("weight"), arg("padding_idx") = py::none());
   auto bag = layer<nn::EmbeddingBag>(m, "EmbeddingBag", "Rows of (bags, length) put together.");
   bag.def(py::init([](int64_t count, int64_t features, const std::string& mode, Row padding_idx,
                       DType t, const std::string& device) {
             return nn::EmbeddingBag(count, features, mode, {t, device}, padding_idx);
           }),
-          arg("count"), arg("features"), arg("mode") = "mean", arg("padding_idx") = py::none(),
-          TUFF_LAYER_OPTIONS);
+          arg("num_embeddings"), arg("embedding_dim"), arg("mode") = "mean",
+          arg("padding_idx") = py::none(), TUFF_LAYER_OPTIONS);
   bag.def(py::init<Tensor, std::string, Row>(), arg("weight"), arg("mode") = "mean",
           arg("padding_idx") = py::none());
   layer<nn::Dropout>(m, "Dropout", "Zeroes with probability p; only in training mode.")
@@ -199,12 +213,12 @@ void bind_activations(py::module_& m) {
   layer<nn::CELU>(m, "CELU", "x, or alpha (exp(x / alpha) - 1) below 0.")
       .def(py::init<double>(), arg("alpha") = 1.0);
   layer<nn::Hardtanh>(m, "Hardtanh", "x kept in min..max.")
-      .def(py::init<double, double>(), arg("min") = -1.0, arg("max") = 1.0);
+      .def(py::init<double, double>(), arg("min_val") = -1.0, arg("max_val") = 1.0);
   auto prelu = layer<nn::PReLU>(m, "PReLU", "x, or a learned weight times x below 0.");
   prelu.def(py::init([](int64_t parameters, double init, DType t, const std::string& device) {
               return nn::PReLU(parameters, init, {t, device});
             }),
-            arg("parameters") = 1, arg("init") = 0.25, TUFF_LAYER_OPTIONS);
+            arg("num_parameters") = 1, arg("init") = 0.25, TUFF_LAYER_OPTIONS);
   prelu.def(py::init<Tensor>(), arg("weight"));
   layer<nn::LeakyReLU>(m, "LeakyReLU", "x where it is above 0, else negative_slope * x.")
       .def(py::init<double>(), arg("negative_slope") = 0.01);

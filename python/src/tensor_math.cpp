@@ -83,7 +83,8 @@ constexpr WithNumber kWithNumber[] = {
 void bind_activations(TensorClass& c) {
   c.def("elu", &Tensor::elu, arg("alpha") = 1.0, "x, or alpha (exp(x) - 1) below 0.");
   c.def("celu", &Tensor::celu, arg("alpha") = 1.0, "x, or alpha (exp(x / alpha) - 1) below 0.");
-  c.def("hardtanh", &Tensor::hardtanh, arg("min") = -1.0, arg("max") = 1.0, "x kept inside.");
+  c.def("hardtanh", &Tensor::hardtanh, arg("min_val") = -1.0, arg("max_val") = 1.0,
+        "x kept inside.");
   c.def("glu", &Tensor::glu, arg("dim") = -1,
         "The first half of an axis times the sigmoid of the second.");
   c.def("softmin", &Tensor::softmin, arg("dim") = -1, "softmax(-x)");

@@ -85,7 +85,7 @@ void bind_max_pools(TensorClass& c) {
               [&] { return (x.*r.values)(kernel, given(stride), padding, dilation, ceil_mode); },
               [&] { return (x.*r.both)(kernel, given(stride), padding, dilation, ceil_mode); });
         },
-        arg("kernel"), arg("stride") = py::none(), arg("padding") = PerAxis(0),
+        arg("kernel_size"), arg("stride") = py::none(), arg("padding") = PerAxis(0),
         arg("dilation") = PerAxis(1), arg("ceil_mode") = false, arg("return_indices") = false,
         "The largest of windows of the last axes, and where it stood if return_indices.");
   }
@@ -104,7 +104,7 @@ void bind_unpools(TensorClass& c) {
                 const MaybeAxes& stride, const PerAxis& padding, const MaybeAxes& output_size) {
           return (x.*f)(indices, kernel, given(stride), padding, given(output_size));
         },
-        arg("indices"), arg("kernel"), arg("stride") = py::none(), arg("padding") = PerAxis(0),
+        arg("indices"), arg("kernel_size"), arg("stride") = py::none(), arg("padding") = PerAxis(0),
         arg("output_size") = py::none(), "max_pool backwards: elements where their indices say.");
   }
 }
@@ -123,7 +123,7 @@ void bind_other_pools(TensorClass& c) {
           return (x.*f)(kernel, given(stride), padding, ceil_mode, count_include_pad,
                         divisor_override);
         },
-        arg("kernel"), arg("stride") = py::none(), arg("padding") = PerAxis(0),
+        arg("kernel_size"), arg("stride") = py::none(), arg("padding") = PerAxis(0),
         arg("ceil_mode") = false, arg("count_include_pad") = true,
         arg("divisor_override") = py::none(), "The mean of windows of the last axes.");
   }
@@ -135,7 +135,7 @@ void bind_other_pools(TensorClass& c) {
         name,
         [f = f](const Tensor& x, double p, const PerAxis& kernel, const MaybeAxes& stride,
                 bool ceil_mode) { return (x.*f)(p, kernel, given(stride), ceil_mode); },
-        arg("p"), arg("kernel"), arg("stride") = py::none(), arg("ceil_mode") = false,
+        arg("norm_type"), arg("kernel_size"), arg("stride") = py::none(), arg("ceil_mode") = false,
         "The p-th root of the sum of p-th powers of windows of the last axes.");
   }
 }
@@ -149,7 +149,8 @@ void bind_adaptive_pools(TensorClass& c) {
         {"adaptive_avg_pool3d", &Tensor::adaptive_avg_pool3d}}) {
     c.def(
         name, [f = f](const Tensor& x, const PerAxis& output) { return (x.*f)(output); },
-        arg("output"), "The means of as many windows as `output` says; -1 keeps an extent.");
+        arg("output_size"),
+        "The means of as many windows as `output_size` says; -1 keeps an extent.");
   }
   struct Row {
     const char* name;
@@ -169,8 +170,8 @@ void bind_adaptive_pools(TensorClass& c) {
               return_indices, [&] { return (x.*r.values)(output); },
               [&] { return (x.*r.both)(output); });
         },
-        arg("output"), arg("return_indices") = false,
-        "The largest of as many windows as `output` says; -1 keeps an extent.");
+        arg("output_size"), arg("return_indices") = false,
+        "The largest of as many windows as `output_size` says; -1 keeps an extent.");
   }
 }
 
@@ -208,15 +209,16 @@ void bind_windows(TensorClass& c) {
   bind_other_pools(c);
   bind_adaptive_pools(c);
   bind_sampling(c);
-  c.def("im2col", &Tensor::im2col, arg("kernel"), arg("dilation") = PerAxis(1),
+  c.def("im2col", &Tensor::im2col, arg("kernel_size"), arg("dilation") = PerAxis(1),
         arg("padding") = PerAxis(0), arg("stride") = PerAxis(1),
         "Windows over the axes behind (N, C) as (N, C * window, windows).");
-  c.def("fold", &Tensor::fold, arg("output"), arg("kernel"), arg("dilation") = PerAxis(1),
+  c.def("fold", &Tensor::fold, arg("output_size"), arg("kernel_size"), arg("dilation") = PerAxis(1),
         arg("padding") = PerAxis(0), arg("stride") = PerAxis(1),
         "The sums of what im2col() takes from each element.");
-  c.def("pixel_shuffle", &Tensor::pixel_shuffle, arg("factor"),
+  c.def("pixel_shuffle", &Tensor::pixel_shuffle, arg("upscale_factor"),
         "(..., C r r, H, W) to (..., C, H r, W r).");
-  c.def("pixel_unshuffle", &Tensor::pixel_unshuffle, arg("factor"), "pixel_shuffle() backwards.");
+  c.def("pixel_unshuffle", &Tensor::pixel_unshuffle, arg("downscale_factor"),
+        "pixel_shuffle() backwards.");
   c.def("channel_shuffle", &Tensor::channel_shuffle, arg("groups"),
         "Channels of all groups in turn.");
 }

@@ -15,7 +15,7 @@ void bind_convolution(py::module_& m, const char* name, const char* doc) {
           return Layer(in, out, kernel, stride, padding, bias, {t, device}, dilation, groups,
                        padding_mode);
         }),
-        arg("in_channels"), arg("out_channels"), arg("kernel"), arg("stride") = PerAxis(1),
+        arg("in_channels"), arg("out_channels"), arg("kernel_size"), arg("stride") = PerAxis(1),
         arg("padding") = Padding(0), arg("bias") = true, arg("dilation") = PerAxis(1),
         arg("groups") = 1, arg("padding_mode") = PadMode::Constant, TUFF_LAYER_OPTIONS);
   c.def(py::init([](const Tensor& weight, const MaybeTensor& bias, const PerAxis& stride,
@@ -37,7 +37,7 @@ void bind_transposed(py::module_& m, const char* name, const char* doc) {
           return Layer(in, out, kernel, stride, padding, output_padding, groups, bias, dilation,
                        {t, device});
         }),
-        arg("in_channels"), arg("out_channels"), arg("kernel"), arg("stride") = PerAxis(1),
+        arg("in_channels"), arg("out_channels"), arg("kernel_size"), arg("stride") = PerAxis(1),
         arg("padding") = PerAxis(0), arg("output_padding") = PerAxis(0), arg("groups") = 1,
         arg("bias") = true, arg("dilation") = PerAxis(1), TUFF_LAYER_OPTIONS);
   c.def(py::init([](const Tensor& weight, const MaybeTensor& bias, const PerAxis& stride,
@@ -72,7 +72,7 @@ void bind_max_pools(py::module_& m, const std::string& axes) {
              l.return_indices = return_indices;
              return l;
            }),
-           arg("kernel"), arg("stride") = py::none(), arg("padding") = PerAxis(0),
+           arg("kernel_size"), arg("stride") = py::none(), arg("padding") = PerAxis(0),
            arg("dilation") = PerAxis(1), arg("ceil_mode") = false, arg("return_indices") = false);
   LayerClass<Unpool>(m, ("MaxUnpool" + axes).c_str(), "max_pool backwards.")
       .def(
@@ -83,7 +83,7 @@ void bind_max_pools(py::module_& m, const std::string& axes) {
       .def(py::init([](const PerAxis& kernel, const MaybeAxes& stride, const PerAxis& padding) {
              return Unpool(kernel, given(stride), padding);
            }),
-           arg("kernel"), arg("stride") = py::none(), arg("padding") = PerAxis(0));
+           arg("kernel_size"), arg("stride") = py::none(), arg("padding") = PerAxis(0));
 }
 
 template <class Avg, class Lp, class AdaptiveAvg, class AdaptiveMax>
@@ -96,18 +96,19 @@ void bind_pools(py::module_& m, const std::string& axes) {
              return Avg(kernel, given(stride), padding, ceil_mode, count_include_pad,
                         divisor_override);
            }),
-           arg("kernel"), arg("stride") = py::none(), arg("padding") = PerAxis(0),
+           arg("kernel_size"), arg("stride") = py::none(), arg("padding") = PerAxis(0),
            arg("ceil_mode") = false, arg("count_include_pad") = true,
            arg("divisor_override") = py::none());
   layer<Lp>(m, named("LPPool").c_str(), "The p-th root of the sum of p-th powers of windows.")
       .def(py::init([](double p, const PerAxis& kernel, const MaybeAxes& stride, bool ceil_mode) {
              return Lp(p, kernel, given(stride), ceil_mode);
            }),
-           arg("p"), arg("kernel"), arg("stride") = py::none(), arg("ceil_mode") = false);
+           arg("norm_type"), arg("kernel_size"), arg("stride") = py::none(),
+           arg("ceil_mode") = false);
   layer<AdaptiveAvg>(m, named("AdaptiveAvgPool").c_str(), "Means of `output` windows.")
-      .def(py::init<PerAxis>(), arg("output"));
+      .def(py::init<PerAxis>(), arg("output_size"));
   layer<AdaptiveMax>(m, named("AdaptiveMaxPool").c_str(), "The largest of `output` windows.")
-      .def(py::init<PerAxis>(), arg("output"));
+      .def(py::init<PerAxis>(), arg("output_size"));
 }
 
 template <class... Pads>
@@ -151,15 +152,16 @@ void bind_views_of_windows(py::module_& m) {
       .def(py::init<int64_t, double, double, double>(), arg("size"), arg("alpha") = 1e-4,
            arg("beta") = 0.75, arg("k") = 1.0);
   layer<nn::Unfold>(m, "Unfold", "Tensor.im2col().")
-      .def(py::init<PerAxis, PerAxis, PerAxis, PerAxis>(), arg("kernel"),
+      .def(py::init<PerAxis, PerAxis, PerAxis, PerAxis>(), arg("kernel_size"),
            arg("dilation") = PerAxis(1), arg("padding") = PerAxis(0), arg("stride") = PerAxis(1));
   layer<nn::Fold>(m, "Fold", "Tensor.fold().")
-      .def(py::init<PerAxis, PerAxis, PerAxis, PerAxis, PerAxis>(), arg("output"), arg("kernel"),
-           arg("dilation") = PerAxis(1), arg("padding") = PerAxis(0), arg("stride") = PerAxis(1));
+      .def(py::init<PerAxis, PerAxis, PerAxis, PerAxis, PerAxis>(), arg("output_size"),
+           arg("kernel_size"), arg("dilation") = PerAxis(1), arg("padding") = PerAxis(0),
+           arg("stride") = PerAxis(1));
   layer<nn::PixelShuffle>(m, "PixelShuffle", "Tensor.pixel_shuffle().")
-      .def(py::init<int64_t>(), arg("factor"));
+      .def(py::init<int64_t>(), arg("upscale_factor"));
   layer<nn::PixelUnshuffle>(m, "PixelUnshuffle", "Tensor.pixel_unshuffle().")
-      .def(py::init<int64_t>(), arg("factor"));
+      .def(py::init<int64_t>(), arg("downscale_factor"));
   layer<nn::ChannelShuffle>(m, "ChannelShuffle", "Tensor.channel_shuffle().")
       .def(py::init<int64_t>(), arg("groups"));
 }

@@ -4,8 +4,8 @@ from ._tuff import InvalidArgument, bool_
 
 
 class MultiheadAttention(nn.MultiHeadAttention):
-    """nn.MultiHeadAttention with PyTorch's arguments: (time, batch, features) unless batch_first, in boolean masks true is
-    left out, and the result is a pair of which the second is None without need_weights."""
+    """nn.MultiHeadAttention with PyTorch's arguments: (time, batch, features) unless batch_first, in boolean masks true
+    is left out, and the result is a pair of which the second is None without need_weights."""
 
     def __init__(self, embed_dim, num_heads, dropout=0.0, bias=True, add_bias_kv=False, add_zero_attn=False, kdim=None,
                  vdim=None, batch_first=False, device="", dtype="float32"):

@@ -193,8 +193,8 @@ DRAWN = (
 )
 
 # What PyTorch calls dtypes, and the functions that cast to them.
-DTYPES = {"bool": _tuff.bool_, "double": _tuff.float64, "float": _tuff.float32, "half": _tuff.float16, "int": _tuff.int32,
-          "long": _tuff.int64, "short": _tuff.int16}
+DTYPES = {"bool": _tuff.bool_, "double": _tuff.float64, "float": _tuff.float32, "half": _tuff.float16,
+          "int": _tuff.int32, "long": _tuff.int64, "short": _tuff.int16}
 
 
 def _cast(name, dtype):
@@ -211,7 +211,8 @@ def _set_data(self, value):
         self.assign(value)
 
 
-data = property(lambda self: self.detach(), _set_data, doc="detach(), which writes what it is of; assigned to, the elements.")
+data = property(lambda self: self.detach(), _set_data,
+                doc="detach(), which writes what it is of; assigned to, the elements.")
 
 for _method in METHODS:
     setattr(_Tensor, _method.__name__, _method)

@@ -304,8 +304,8 @@ class GRU(_Layer):
 
 from ._attention import MultiheadAttention  # noqa: E402,F401
 from ._layers_of_functions import (  # noqa: E402,F401
-    CosineSimilarity, Dropout1d, Dropout2d, Dropout3d, Hardshrink, PairwiseDistance, ParameterDict, ParameterList, RReLU,
-    Softmax2d, Softshrink, Threshold, Unflatten, UpsamplingBilinear2d, UpsamplingNearest2d,
+    CosineSimilarity, Dropout1d, Dropout2d, Dropout3d, Hardshrink, PairwiseDistance, ParameterDict, ParameterList,
+    RReLU, Softmax2d, Softshrink, Threshold, Unflatten, UpsamplingBilinear2d, UpsamplingNearest2d,
 )
 from ._losses import (  # noqa: E402,F401
     BCELoss, BCEWithLogitsLoss, CTCLoss, CosineEmbeddingLoss, CrossEntropyLoss, GaussianNLLLoss, HingeEmbeddingLoss,

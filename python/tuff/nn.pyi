@@ -93,43 +93,43 @@ class ModuleDict(Module):
 
 
 class AdaptiveAvgPool1d(Module):
-    def __init__(self, output: PerAxis) -> None: ...
+    def __init__(self, output_size: PerAxis) -> None: ...
 
 
 class AdaptiveAvgPool2d(Module):
-    def __init__(self, output: PerAxis) -> None: ...
+    def __init__(self, output_size: PerAxis) -> None: ...
 
 
 class AdaptiveAvgPool3d(Module):
-    def __init__(self, output: PerAxis) -> None: ...
+    def __init__(self, output_size: PerAxis) -> None: ...
 
 
 class AdaptiveMaxPool1d(Module):
-    def __init__(self, output: PerAxis) -> None: ...
+    def __init__(self, output_size: PerAxis) -> None: ...
 
 
 class AdaptiveMaxPool2d(Module):
-    def __init__(self, output: PerAxis) -> None: ...
+    def __init__(self, output_size: PerAxis) -> None: ...
 
 
 class AdaptiveMaxPool3d(Module):
-    def __init__(self, output: PerAxis) -> None: ...
+    def __init__(self, output_size: PerAxis) -> None: ...
 
 
 class AvgPool1d(Module):
-    def __init__(self, kernel: PerAxis, stride: PerAxis | None = None, padding: PerAxis = 0,
+    def __init__(self, kernel_size: PerAxis, stride: PerAxis | None = None, padding: PerAxis = 0,
                  ceil_mode: bool = False, count_include_pad: bool = True,
                  divisor_override: int | None = None) -> None: ...
 
 
 class AvgPool2d(Module):
-    def __init__(self, kernel: PerAxis, stride: PerAxis | None = None, padding: PerAxis = 0,
+    def __init__(self, kernel_size: PerAxis, stride: PerAxis | None = None, padding: PerAxis = 0,
                  ceil_mode: bool = False, count_include_pad: bool = True,
                  divisor_override: int | None = None) -> None: ...
 
 
 class AvgPool3d(Module):
-    def __init__(self, kernel: PerAxis, stride: PerAxis | None = None, padding: PerAxis = 0,
+    def __init__(self, kernel_size: PerAxis, stride: PerAxis | None = None, padding: PerAxis = 0,
                  ceil_mode: bool = False, count_include_pad: bool = True,
                  divisor_override: int | None = None) -> None: ...
 
@@ -139,7 +139,7 @@ class BatchNorm(Module):
     bias: Tensor | None
     running_mean: Tensor
     running_var: Tensor
-    def __init__(self, features: int, eps: float = 1e-05, momentum: float = 0.1,
+    def __init__(self, num_features: int, eps: float = 1e-05, momentum: float = 0.1,
                  affine: bool = True, *, dtype: DTypeLike = ..., device: str = '') -> None: ...
 
 
@@ -184,7 +184,7 @@ class Conv1d(Module):
     weight: Tensor
     bias: Tensor | None
     @overload
-    def __init__(self, in_channels: int, out_channels: int, kernel: PerAxis, stride: PerAxis = 1,
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: PerAxis, stride: PerAxis = 1,
                  padding: Padding = 0, bias: bool = True, dilation: PerAxis = 1, groups: int = 1,
                  padding_mode: str = 'constant', *, dtype: DTypeLike = ...,
                  device: str = '') -> None: ...
@@ -198,7 +198,7 @@ class Conv2d(Module):
     weight: Tensor
     bias: Tensor | None
     @overload
-    def __init__(self, in_channels: int, out_channels: int, kernel: PerAxis, stride: PerAxis = 1,
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: PerAxis, stride: PerAxis = 1,
                  padding: Padding = 0, bias: bool = True, dilation: PerAxis = 1, groups: int = 1,
                  padding_mode: str = 'constant', *, dtype: DTypeLike = ...,
                  device: str = '') -> None: ...
@@ -212,7 +212,7 @@ class Conv3d(Module):
     weight: Tensor
     bias: Tensor | None
     @overload
-    def __init__(self, in_channels: int, out_channels: int, kernel: PerAxis, stride: PerAxis = 1,
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: PerAxis, stride: PerAxis = 1,
                  padding: Padding = 0, bias: bool = True, dilation: PerAxis = 1, groups: int = 1,
                  padding_mode: str = 'constant', *, dtype: DTypeLike = ...,
                  device: str = '') -> None: ...
@@ -226,7 +226,7 @@ class ConvTranspose1d(Module):
     weight: Tensor
     bias: Tensor | None
     @overload
-    def __init__(self, in_channels: int, out_channels: int, kernel: PerAxis, stride: PerAxis = 1,
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: PerAxis, stride: PerAxis = 1,
                  padding: PerAxis = 0, output_padding: PerAxis = 0, groups: int = 1,
                  bias: bool = True, dilation: PerAxis = 1, *, dtype: DTypeLike = ...,
                  device: str = '') -> None: ...
@@ -240,7 +240,7 @@ class ConvTranspose2d(Module):
     weight: Tensor
     bias: Tensor | None
     @overload
-    def __init__(self, in_channels: int, out_channels: int, kernel: PerAxis, stride: PerAxis = 1,
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: PerAxis, stride: PerAxis = 1,
                  padding: PerAxis = 0, output_padding: PerAxis = 0, groups: int = 1,
                  bias: bool = True, dilation: PerAxis = 1, *, dtype: DTypeLike = ...,
                  device: str = '') -> None: ...
@@ -254,7 +254,7 @@ class ConvTranspose3d(Module):
     weight: Tensor
     bias: Tensor | None
     @overload
-    def __init__(self, in_channels: int, out_channels: int, kernel: PerAxis, stride: PerAxis = 1,
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: PerAxis, stride: PerAxis = 1,
                  padding: PerAxis = 0, output_padding: PerAxis = 0, groups: int = 1,
                  bias: bool = True, dilation: PerAxis = 1, *, dtype: DTypeLike = ...,
                  device: str = '') -> None: ...
@@ -276,7 +276,7 @@ class ELU(Module):
 class Embedding(Module):
     weight: Tensor
     @overload
-    def __init__(self, count: int, features: int, padding_idx: int | None = None, *,
+    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, *,
                  dtype: DTypeLike = ..., device: str = '') -> None: ...
     @overload
     def __init__(self, weight: Tensor, padding_idx: int | None = None) -> None: ...
@@ -285,7 +285,7 @@ class Embedding(Module):
 class EmbeddingBag(Module):
     weight: Tensor
     @overload
-    def __init__(self, count: int, features: int, mode: str = 'mean',
+    def __init__(self, num_embeddings: int, embedding_dim: int, mode: str = 'mean',
                  padding_idx: int | None = None, *, dtype: DTypeLike = ...,
                  device: str = '') -> None: ...
     @overload
@@ -298,7 +298,7 @@ class Flatten(Module):
 
 
 class Fold(Module):
-    def __init__(self, output: PerAxis, kernel: PerAxis, dilation: PerAxis = 1,
+    def __init__(self, output_size: PerAxis, kernel_size: PerAxis, dilation: PerAxis = 1,
                  padding: PerAxis = 0, stride: PerAxis = 1) -> None: ...
 
 
@@ -328,7 +328,7 @@ class GRUCell(Module):
 class GroupNorm(Module):
     weight: Tensor | None
     bias: Tensor | None
-    def __init__(self, groups: int, channels: int, eps: float = 1e-05, affine: bool = True, *,
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-05, affine: bool = True, *,
                  dtype: DTypeLike = ..., device: str = '') -> None: ...
 
 
@@ -341,7 +341,7 @@ class Hardswish(Module):
 
 
 class Hardtanh(Module):
-    def __init__(self, min: float = -1.0, max: float = 1.0, inplace: bool = False) -> None: ...
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None: ...
 
 
 class Identity(Module): ...
@@ -350,7 +350,7 @@ class Identity(Module): ...
 class InstanceNorm(Module):
     weight: Tensor | None
     bias: Tensor | None
-    def __init__(self, features: int, eps: float = 1e-05, affine: bool = False, *,
+    def __init__(self, num_features: int, eps: float = 1e-05, affine: bool = False, *,
                  dtype: DTypeLike = ..., device: str = '') -> None: ...
 
 
@@ -360,17 +360,17 @@ InstanceNorm3d = InstanceNorm
 
 
 class LPPool1d(Module):
-    def __init__(self, p: float, kernel: PerAxis, stride: PerAxis | None = None,
+    def __init__(self, norm_type: float, kernel_size: PerAxis, stride: PerAxis | None = None,
                  ceil_mode: bool = False) -> None: ...
 
 
 class LPPool2d(Module):
-    def __init__(self, p: float, kernel: PerAxis, stride: PerAxis | None = None,
+    def __init__(self, norm_type: float, kernel_size: PerAxis, stride: PerAxis | None = None,
                  ceil_mode: bool = False) -> None: ...
 
 
 class LPPool3d(Module):
-    def __init__(self, p: float, kernel: PerAxis, stride: PerAxis | None = None,
+    def __init__(self, norm_type: float, kernel_size: PerAxis, stride: PerAxis | None = None,
                  ceil_mode: bool = False) -> None: ...
 
 
@@ -393,7 +393,7 @@ class LayerNorm(Module):
     weight: Tensor
     bias: Tensor
     @overload
-    def __init__(self, features: int, eps: float = 1e-05, *, dtype: DTypeLike = ...,
+    def __init__(self, normalized_shape: PerAxis, eps: float = 1e-05, *, dtype: DTypeLike = ...,
                  device: str = '') -> None: ...
     @overload
     def __init__(self, weight: Tensor, bias: Tensor, eps: float = 1e-05) -> None: ...
@@ -448,35 +448,35 @@ class LogSoftmax(Module):
 
 
 class MaxPool1d(Module):
-    def __init__(self, kernel: PerAxis, stride: PerAxis | None = None, padding: PerAxis = 0,
+    def __init__(self, kernel_size: PerAxis, stride: PerAxis | None = None, padding: PerAxis = 0,
                  dilation: PerAxis = 1, ceil_mode: bool = False,
                  return_indices: bool = False) -> None: ...
 
 
 class MaxPool2d(Module):
-    def __init__(self, kernel: PerAxis, stride: PerAxis | None = None, padding: PerAxis = 0,
+    def __init__(self, kernel_size: PerAxis, stride: PerAxis | None = None, padding: PerAxis = 0,
                  dilation: PerAxis = 1, ceil_mode: bool = False,
                  return_indices: bool = False) -> None: ...
 
 
 class MaxPool3d(Module):
-    def __init__(self, kernel: PerAxis, stride: PerAxis | None = None, padding: PerAxis = 0,
+    def __init__(self, kernel_size: PerAxis, stride: PerAxis | None = None, padding: PerAxis = 0,
                  dilation: PerAxis = 1, ceil_mode: bool = False,
                  return_indices: bool = False) -> None: ...
 
 
 class MaxUnpool1d(Module):
-    def __init__(self, kernel: PerAxis, stride: PerAxis | None = None,
+    def __init__(self, kernel_size: PerAxis, stride: PerAxis | None = None,
                  padding: PerAxis = 0) -> None: ...
 
 
 class MaxUnpool2d(Module):
-    def __init__(self, kernel: PerAxis, stride: PerAxis | None = None,
+    def __init__(self, kernel_size: PerAxis, stride: PerAxis | None = None,
                  padding: PerAxis = 0) -> None: ...
 
 
 class MaxUnpool3d(Module):
-    def __init__(self, kernel: PerAxis, stride: PerAxis | None = None,
+    def __init__(self, kernel_size: PerAxis, stride: PerAxis | None = None,
                  padding: PerAxis = 0) -> None: ...
 
 
@@ -499,24 +499,24 @@ class MultiHeadAttention(Module):
 class PReLU(Module):
     weight: Tensor
     @overload
-    def __init__(self, parameters: int = 1, init: float = 0.25, *, dtype: DTypeLike = ...,
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, *, dtype: DTypeLike = ...,
                  device: str = '') -> None: ...
     @overload
     def __init__(self, weight: Tensor) -> None: ...
 
 
 class PixelShuffle(Module):
-    def __init__(self, factor: int) -> None: ...
+    def __init__(self, upscale_factor: int) -> None: ...
 
 
 class PixelUnshuffle(Module):
-    def __init__(self, factor: int) -> None: ...
+    def __init__(self, downscale_factor: int) -> None: ...
 
 
 class RMSNorm(Module):
     weight: Tensor
     @overload
-    def __init__(self, features: int, eps: float | None = None, *, dtype: DTypeLike = ...,
+    def __init__(self, normalized_shape: PerAxis, eps: float | None = None, *, dtype: DTypeLike = ...,
                  device: str = '') -> None: ...
     @overload
     def __init__(self, weight: Tensor, eps: float | None = None) -> None: ...
@@ -839,7 +839,7 @@ def load_state_dict(into: dict[str, Tensor], values: dict[str, Tensor],
 
 
 class Unfold(Module):
-    def __init__(self, kernel: PerAxis, dilation: PerAxis = 1, padding: PerAxis = 0,
+    def __init__(self, kernel_size: PerAxis, dilation: PerAxis = 1, padding: PerAxis = 0,
                  stride: PerAxis = 1) -> None: ...
 
 

@@ -28,7 +28,8 @@ class ParamGroup(_abc.MutableMapping):
 
     def __setitem__(self, name, value):
         if name != "lr":
-            raise _InvalidArgument(f"{name!r} of a group of parameters is what the optimizer was made with: only \"lr\" changes")
+            raise _InvalidArgument(f"{name!r} of a group of parameters is what the optimizer was made with: only "
+                                   '"lr" changes')
         self._optimizer.set_lr(float(value), self._number)
 
     def __delitem__(self, name):

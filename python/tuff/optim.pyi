@@ -63,38 +63,45 @@ class SGD(Optimizer):
 
 
 class Adam(Optimizer):
-    def __init__(self, params: _Parameters, lr: float = 0.001, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-08, weight_decay: float = 0.0,
+    def __init__(self, params: _Parameters, lr: float = 0.001,
+                 betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-08, weight_decay: float = 0.0,
                  amsgrad: bool = False, maximize: bool = False) -> None: ...
 
 
 class AdamW(Adam):
-    def __init__(self, params: _Parameters, lr: float = 0.001, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-08, weight_decay: float = 0.01,
+    def __init__(self, params: _Parameters, lr: float = 0.001,
+                 betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-08, weight_decay: float = 0.01,
                  amsgrad: bool = False, maximize: bool = False,
                  decay_matrices_only: bool = False) -> None: ...
 
 
 class Adamax(Optimizer):
-    def __init__(self, params: _Parameters, lr: float = 0.002, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-08, weight_decay: float = 0.0,
+    def __init__(self, params: _Parameters, lr: float = 0.002,
+                 betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-08, weight_decay: float = 0.0,
                  maximize: bool = False) -> None: ...
 
 
 class NAdam(Optimizer):
-    def __init__(self, params: _Parameters, lr: float = 0.002, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-08, weight_decay: float = 0.0,
+    def __init__(self, params: _Parameters, lr: float = 0.002,
+                 betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-08, weight_decay: float = 0.0,
                  momentum_decay: float = 0.004, maximize: bool = False) -> None: ...
 
 
 class RAdam(Optimizer):
-    def __init__(self, params: _Parameters, lr: float = 0.001, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-08, weight_decay: float = 0.0,
+    def __init__(self, params: _Parameters, lr: float = 0.001,
+                 betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-08, weight_decay: float = 0.0,
                  maximize: bool = False) -> None: ...
 
 
 class LAMB(Optimizer):
-    def __init__(self, params: _Parameters, lr: float = 0.001, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-06, weight_decay: float = 0.0,
+    def __init__(self, params: _Parameters, lr: float = 0.001,
+                 betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-06, weight_decay: float = 0.0,
                  maximize: bool = False) -> None: ...
 
 
 class Lion(Optimizer):
-    def __init__(self, params: _Parameters, lr: float = 0.0001, betas: tuple[float, float] = (0.9, 0.99), weight_decay: float = 0.0,
+    def __init__(self, params: _Parameters, lr: float = 0.0001,
+                 betas: tuple[float, float] = (0.9, 0.99), weight_decay: float = 0.0,
                  maximize: bool = False) -> None: ...
 
 

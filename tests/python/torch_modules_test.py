@@ -118,6 +118,66 @@ def bert(lib, width, heads, layers):
     return Bert()
 
 
+class Keywords(unittest.TestCase):
+    """Layers are made by PyTorch's names of arguments."""
+
+    def test_of_layers(self):
+        for name, options in (
+            ("Linear", dict(in_features=3, out_features=4, bias=True)),
+            ("Conv2d", dict(in_channels=3, out_channels=4, kernel_size=3, stride=1, padding=1, dilation=1, groups=1, bias=False)),
+            ("Conv1d", dict(in_channels=3, out_channels=4, kernel_size=3)),
+            ("ConvTranspose2d", dict(in_channels=3, out_channels=4, kernel_size=2, stride=2, padding=0, output_padding=0, bias=False)),
+            ("MaxPool2d", dict(kernel_size=2, stride=2, padding=0)),
+            ("AvgPool2d", dict(kernel_size=2, stride=2)),
+            ("AdaptiveAvgPool2d", dict(output_size=(1,1))),
+            ("AdaptiveMaxPool2d", dict(output_size=1)),
+            ("BatchNorm2d", dict(num_features=4, eps=1e-5, momentum=0.1)),
+            ("BatchNorm1d", dict(num_features=4)),
+            ("LayerNorm", dict(normalized_shape=8, eps=1e-6)),
+            ("GroupNorm", dict(num_groups=2, num_channels=4)),
+            ("InstanceNorm2d", dict(num_features=3, affine=True)),
+            ("Embedding", dict(num_embeddings=5, embedding_dim=3, padding_idx=0)),
+            ("Dropout", dict(p=0.1)),
+            ("LSTM", dict(input_size=3, hidden_size=4, num_layers=2, batch_first=True, dropout=0.1, bidirectional=True)),
+            ("GRU", dict(input_size=3, hidden_size=4)),
+            ("RNN", dict(input_size=3, hidden_size=4, nonlinearity="relu")),
+            ("LSTMCell", dict(input_size=3, hidden_size=4)),
+            ("GRUCell", dict(input_size=3, hidden_size=4)),
+            ("Softmax", dict(dim=1)),
+            ("LogSoftmax", dict(dim=1)),
+            ("GELU", dict(approximate="tanh")),
+            ("LeakyReLU", dict(negative_slope=0.2)),
+            ("ELU", dict(alpha=1.0)),
+            ("PReLU", dict(num_parameters=1, init=0.25)),
+            ("Flatten", dict(start_dim=1, end_dim=-1)),
+            ("Upsample", dict(scale_factor=2, mode="nearest")),
+            ("PixelShuffle", dict(upscale_factor=2)),
+            ("ReflectionPad2d", dict(padding=1)),
+            ("ZeroPad2d", dict(padding=1)),
+            ("ConstantPad1d", dict(padding=1, value=0.5)),
+            ("Hardtanh", dict(min_val=0, max_val=1)),
+            ("Softplus", dict(beta=1, threshold=20)),
+            ("Unfold", dict(kernel_size=3, dilation=1, padding=1, stride=1)),
+            ("Fold", dict(output_size=4, kernel_size=2, stride=2)),
+            ("RMSNorm", dict(normalized_shape=8, eps=1e-6)),
+            ("GLU", dict(dim=-1)),
+            ("EmbeddingBag", dict(num_embeddings=5, embedding_dim=3, mode="sum")),
+            ("LocalResponseNorm", dict(size=5)),
+            ("ChannelShuffle", dict(groups=2)),
+            ("MaxUnpool2d", dict(kernel_size=2)),
+            ("LPPool2d", dict(norm_type=2, kernel_size=2)),
+        ):
+            with self.subTest(name):
+                getattr(nn, name)(**options)
+                if hasattr(torch.nn, name):
+                    getattr(torch.nn, name)(**options)
+
+    def test_one_axis_is_normalized(self):
+        for layer in (nn.LayerNorm((4,)), nn.LayerNorm(4), nn.RMSNorm([4])):
+            self.assertEqual(layer(tuff.ones(2, 4)).shape, (2, 4))
+        self.assertRaisesRegex(tuff.InvalidArgument, "one axis is normalized", nn.LayerNorm, (3, 4))
+
+
 class Models(unittest.TestCase):
     def test_resnet(self):
         reference = resnet(torch.nn, 8, 10)
