@@ -23,7 +23,7 @@ Box whole(const Shape& shape) {
 }
 Shape extents(const Box& box) {
   Shape out;
-  for (const DimPair& p : box) out.push_back(p.b - p.a);
+  for (const DimPair& p : box) out.push_back(p.a == 0 ? p.b : p.b - p.a);
   return out;
 }
 
@@ -35,9 +35,12 @@ std::vector<int> kept_axes(const Shape& from, const Shape& to) {
       from[i] == 1 ? i++ : j++;
       continue;
     }
+    if (from[i] == to[j]) {
+      out[j++] = int(i++);
+      continue;
+    }
     if (!from[i].is_const() || !to[j].is_const()) break;
     int64_t a = from[i].value(), b = to[j].value();
-    if (a == b) out[j] = int(i);
     while (a != b) {
       const Shape& shorter = a < b ? from : to;
       size_t& k = a < b ? i : j;

@@ -94,6 +94,17 @@ TEST(BoundsInference, WhereAPartBeginsMayBeAVariable) {
   EXPECT_EQ(reduced_elements(infer_bounds(std::vector<UOp>{part})), 6 * 16 * 2);
 }
 
+// Of a symbolic axis all is made; another one is cut all the same.
+TEST(BoundsInference, LengthsMayBeVariables) {
+  const Dim rows = Dim(variable("a", 1, 4)) + Dim(variable("b", 1, 4));
+  const UOp x = shrink(host_buffer({8, 16}), {{Dim(0), rows}, all(16)});
+  const UOp y = relu(matmul(x, host_buffer({16, 9})));
+  const UOp part = shrink(y, {{Dim(0), rows}, {Dim(2), Dim(5)}});
+  const std::vector<UOp> sinks{row_sums(part)}, got = infer_bounds(sinks);
+  EXPECT_EQ(got[0]->shape, sinks[0]->shape);
+  EXPECT_EQ(reduced_elements(got), 8 * 16 * 3 + 8 * 3);
+}
+
 // Without a reduction nothing is another node.
 TEST(BoundsInference, ElementsAreIndexArithmetic) {
   const UOp x = relu(host_buffer({6, 4}));
