@@ -130,20 +130,22 @@ class BoundsInference {
 
   bool is_part(const Node& n) const { return read_.at(&n) != whole(n.shape); }
 
-  // Reductions, what is computed of them alone, and what they alone are computed of. The rest stays
-  // as it is: readers take their parts.
+  // Reductions, and what of a part is read beside one that is cut: what it is made of, and what is
+  // made of it. The rest stays as it is: readers take their parts.
   void choose() {
-    for (const Node* n : nodes_) {
-      if (!is_part(*n)) continue;
-      const auto is_cut = [this](const UOp& s) { return cut_.count(s.get()) > 0; };
-      if (n->op == Op::Reduce || (is_local(*n) && std::ranges::any_of(n->src(), is_cut)))
-        cut_.insert(n);
-    }
-    for (size_t k = nodes_.size(); k-- > 0;) {
-      if (!cut_.count(nodes_[k])) continue;
-      for (const UOp& s : nodes_[k]->src())
-        if (is_part(*s)) cut_.insert(s.get());
-    }
+    const auto is_cut = [this](const UOp& s) { return cut_.count(s.get()) > 0; };
+    size_t before = 0;
+    do {
+      before = cut_.size();
+      for (const Node* n : nodes_)
+        if (is_part(*n) && (n->op == Op::Reduce || std::ranges::any_of(n->src(), is_cut)))
+          cut_.insert(n);
+      for (size_t k = nodes_.size(); k-- > 0;) {
+        if (!cut_.count(nodes_[k])) continue;
+        for (const UOp& s : nodes_[k]->src())
+          if (is_part(*s)) cut_.insert(s.get());
+      }
+    } while (cut_.size() != before);
   }
   Box part_of(const Node& n) const { return cut_.count(&n) ? read_.at(&n) : whole(n.shape); }
 

@@ -2,6 +2,8 @@
 // elements are reduced.
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "ir/walk.h"
 #include "sched/bounds_inference.h"
 #include "sched/host_run.h"
@@ -87,6 +89,17 @@ TEST(BoundsInference, ReductionsOfReductionsAreCutWithThem) {
   EXPECT_EQ(checked({row_sums(shrink(outer, {{Dim(4), Dim(6)}, all(1), all(1)}))}), 2 * 20 + 2 * 5);
 }
 
+// A reduction that is cut cuts what it is made of, and that what else is made of it.
+TEST(BoundsInference, OtherReadersOfWhatIsCutAreCutWithIt) {
+  const UOp x = relu(host_buffer({6, 4}));
+  const Pairs rows{{Dim(1), Dim(3)}, all(4)}, sums{{Dim(1), Dim(3)}, all(1)};
+  const UOp sum = shrink(row_sums(x), sums), other = shrink(neg(x), rows);
+  EXPECT_EQ(checked({sum, other}), 2 * 4);
+  // And so on: the square is made of what the other reader is.
+  const UOp y = neg(host_buffer({6, 4})), z = add(x, y);
+  EXPECT_EQ(checked({sum, shrink(z, rows), shrink(mul(y, y), rows)}), 2 * 4);
+}
+
 TEST(BoundsInference, WhereAPartBeginsMayBeAVariable) {
   const UOp first = variable("first", 0, 4);
   const UOp y = matmul(host_buffer({6, 16}), host_buffer({16, 8}));
@@ -103,6 +116,59 @@ TEST(BoundsInference, LengthsMayBeVariables) {
   const std::vector<UOp> sinks{row_sums(part)}, got = infer_bounds(sinks);
   EXPECT_EQ(got[0]->shape, sinks[0]->shape);
   EXPECT_EQ(reduced_elements(got), 8 * 16 * 3 + 8 * 3);
+}
+
+class Drawn {
+ public:
+  explicit Drawn(uint32_t seed) : random_(seed) {
+    pool_ = {host_buffer({4, 6}), host_buffer({4, 6})};
+    const int steps = 3 + below(8);
+    for (int k = 0; k < steps; k++) pool_.push_back(step());
+  }
+  // Parts of a few values.
+  std::vector<UOp> sinks() {
+    std::vector<UOp> out;
+    for (int k = 1 + below(3); k > 0; k--) out.push_back(part(any()));
+    return out;
+  }
+
+ private:
+  int below(int n) { return int(random_() % uint32_t(n)); }
+  const UOp& any() { return pool_[size_t(below(int(pool_.size())))]; }
+  DimPair interval(int64_t n) {
+    const int64_t first = below(int(n));
+    return {Dim(first), Dim(first + 1 + below(int(n - first)))};
+  }
+  UOp part(const UOp& x) { return shrink(x, {interval(4), interval(6)}); }
+  // Of 4 rows of 6 again.
+  UOp step() {
+    const UOp &x = any(), &y = any();
+    switch (below(7)) {
+      case 0: return neg(x);
+      case 1: return add(x, y);
+      case 2: return expand(reduce(Op::Add, x, {below(2)}), x->shape);
+      case 3: return flip(x, {below(2)});
+      case 4: return reshape(relu(reshape(x, {Dim(4), Dim(1), Dim(2), Dim(3)})), x->shape);
+      case 5: return reshape(relu(reshape(x, {Dim(2), Dim(12)})), {Dim(4), Dim(6)});
+      default: {
+        const Pairs p{interval(4), interval(6)};
+        return pad(shrink(x, p), {{p[0].a, Dim(4) - p[0].b}, {p[1].a, Dim(6) - p[1].b}});
+      }
+    }
+  }
+
+  std::mt19937 random_;
+  std::vector<UOp> pool_;
+};
+
+TEST(BoundsInference, DrawnGraphsHaveTheirValues) {
+  int cut = 0;
+  for (uint32_t seed = 0; seed < 1000; seed++) {
+    const std::vector<UOp> sinks = Drawn(seed).sinks();
+    cut += checked(sinks) < reduced_elements(sinks);
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+  EXPECT_GT(cut, 200);
 }
 
 // Without a reduction nothing is another node.
