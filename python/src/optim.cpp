@@ -49,24 +49,37 @@ template <class Kind, class Base = Optimizer, class... Members>
 void optimizer(py::module_& m, const char* name, const char* doc,
                Field<typename Kind::Options, Members>... fields) {
   using Options = typename Kind::Options;
+  using Groups = std::vector<py::dict>;
   const Options defaults;
+  const auto of_tensors = [fields...](const Tensors& parameters, Members... values) {
+    Options options;
+    (fields.set(options, values), ...);
+    return std::make_unique<Kind>(parameters, options);
+  };
+  // Dicts of "params" and options by name.
+  const auto of_groups = [fields...](const Groups& parameters, Members... values) {
+    Options options;
+    (fields.set(options, values), ...);
+    typename Kind::Groups groups;
+    for (const py::dict& g : parameters)
+      groups.push_back(group_from<Options, Members...>(g, options, fields...));
+    return std::make_unique<Kind>(groups);
+  };
+  // As of filter().
+  const auto of_any = [of_tensors, of_groups](const py::iterator& parameters, Members... values) {
+    const py::list all(parameters);
+    const bool groups = !all.empty() && py::isinstance<py::dict>(all[0]);
+    try {
+      return groups ? of_groups(all.cast<Groups>(), values...)
+                    : of_tensors(all.cast<Tensors>(), values...);
+    } catch (const py::cast_error&) {
+      throw py::type_error("params: an iterator of tensors or of dicts is wanted");
+    }
+  };
   py::class_<Kind, Base>(m, name, doc)
-      .def(py::init([fields...](const Tensors& parameters, Members... values) {
-             Options options;
-             (fields.set(options, values), ...);
-             return std::make_unique<Kind>(parameters, options);
-           }),
-           arg("params"), (arg(fields.name) = fields.get(defaults))...)
-      // Groups of them: dicts of "params" and options by name.
-      .def(py::init([fields...](const std::vector<py::dict>& parameters, Members... values) {
-             Options options;
-             (fields.set(options, values), ...);
-             typename Kind::Groups groups;
-             for (const py::dict& g : parameters)
-               groups.push_back(group_from<Options, Members...>(g, options, fields...));
-             return std::make_unique<Kind>(groups);
-           }),
-           arg("params"), (arg(fields.name) = fields.get(defaults))...);
+      .def(py::init(of_tensors), arg("params"), (arg(fields.name) = fields.get(defaults))...)
+      .def(py::init(of_groups), arg("params"), (arg(fields.name) = fields.get(defaults))...)
+      .def(py::init(of_any), arg("params"), (arg(fields.name) = fields.get(defaults))...);
 }
 
 // For a Kind's options: TUFF_FIELD(SGD, lr) is the argument lr, SGDOptions::lr.

@@ -1,6 +1,6 @@
 """Attention as PyTorch's layer of that name has it."""
 from . import nn
-from ._tuff import InvalidArgument, bool_
+from ._tuff import InvalidArgument, ShapeError, bool_
 
 
 class MultiheadAttention(nn.MultiHeadAttention):
@@ -13,11 +13,15 @@ class MultiheadAttention(nn.MultiHeadAttention):
             raise InvalidArgument("MultiheadAttention: add_bias_kv and add_zero_attn are not there")
         super().__init__(embed_dim, num_heads, dropout, bias, kdim, vdim, dtype=dtype, device=device)
         self.batch_first = batch_first
+        self.num_heads = num_heads
 
     def forward(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None,
                 average_attn_weights=True, is_causal=False):
         """The result, and the weights (batch, queries, keys); by head (batch, heads, queries, keys) unless they are
         averaged. is_causal counts where there is no attn_mask."""
+        if query.dim() not in (2, 3) or not query.dim() == key.dim() == value.dim():
+            shapes = ", ".join(str(tuple(x.shape)) for x in (query, key, value))
+            raise ShapeError(f"MultiheadAttention: {shapes} are not (time, features), or with batches, of all three")
         single = query.dim() == 2  # without a batch
         if single:
             query, key, value = (x.unsqueeze(0) for x in (query, key, value))
@@ -30,6 +34,9 @@ class MultiheadAttention(nn.MultiHeadAttention):
             if attn_mask.dtype == bool_:
                 attn_mask = attn_mask.logical_not()
             if attn_mask.dim() == 3:  # of each head of each batch
+                if attn_mask.shape[0] != query.shape[0] * self.num_heads:
+                    raise ShapeError(f"MultiheadAttention: attn_mask {tuple(attn_mask.shape)} for {query.shape[0]} batches "
+                                     f"of {self.num_heads} heads")
                 attn_mask = attn_mask.unflatten(0, [query.shape[0], -1])
         got = super().forward(query, key, value, attn_mask, is_causal, key_padding_mask, need_weights,
                               average_attn_weights)

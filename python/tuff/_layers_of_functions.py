@@ -198,6 +198,8 @@ class ParameterDict(Module):
         return self._parameters[name]
 
     def __setitem__(self, name, value):
+        if name not in self._parameters:
+            self.register_parameter(name, None)  # refuses what is no name
         self._parameters[name] = Parameter(value)
 
     def __delitem__(self, name):

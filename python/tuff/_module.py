@@ -20,6 +20,8 @@ def load_state_dict(into, values, strict=True):
 
 def Parameter(data):
     """A tensor that an optimizer trains: the same, with requires_grad."""
+    if not isinstance(data, Tensor):
+        raise TypeError(f"a parameter has to be a Tensor, not {type(data).__name__}")
     data.requires_grad = True
     return data
 

@@ -5,7 +5,7 @@ from . import Tensor
 from . import _lr_scheduler as lr_scheduler
 
 # Parameters, or groups of them: "params" and options by name.
-_Parameters = Sequence[Tensor] | Sequence[Mapping[str, Any]]
+_Parameters = Sequence[Tensor] | Sequence[Mapping[str, Any]] | Iterator[Tensor] | Iterator[Mapping[str, Any]]
 
 
 class Optimizer:

@@ -1,5 +1,6 @@
 #include <tuff/window_layers.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
@@ -14,6 +15,9 @@ void draw_uniform(Tensor& weight, Tensor& bias, const Sizes& sizes, int64_t chan
                   bool with_bias, const TensorOptions& options) {
   TensorOptions o = options;
   o.requires_grad = true;
+  if (std::ranges::any_of(sizes, [](const Size& n) { return n.max() < 1; }))
+    fail<InvalidArgument>("a convolution of weights {}: channels and windows are at least 1",
+                          detail::text(sizes));
   const double bound = 1.0 / std::sqrt(double(fan));
   weight = Tensor::uniform(sizes, -bound, bound, o);
   if (with_bias) bias = Tensor::uniform({channels}, -bound, bound, o);

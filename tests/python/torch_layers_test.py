@@ -293,6 +293,9 @@ class Losses(unittest.TestCase):
         named = nn.ParameterDict({"a": tuff.ones(2)})
         named["b"] = tuff.ones(1)
         self.assertEqual(list(named.keys()), ["a", "b"])
+        for name in ("a.b", "", 1, "keys"):
+            self.assertRaises(tuff.InvalidArgument, named.__setitem__, name, tuff.ones(1))
+        self.assertRaisesRegex(TypeError, "not str", both.append, "x")
         del named["a"]
         self.assertEqual(list(named.state_dict()), ["b"])
         vector = nn.utils.parameters_to_vector(both.parameters())
@@ -333,6 +336,10 @@ class MultiheadAttention(unittest.TestCase):
 
     def test_what_is_not_there(self):
         self.assertRaisesRegex(tuff.InvalidArgument, "add_bias_kv", nn.MultiheadAttention, 8, 2, add_bias_kv=True)
+        layer, x = nn.MultiheadAttention(8, 2), tuff.ones(5, 3, 8)
+        self.assertRaisesRegex(tuff.ShapeError, "3 batches of 2 heads", layer, x, x, x, attn_mask=tuff.ones(5, 5, 5))
+        self.assertRaisesRegex(tuff.ShapeError, "with batches", layer, x[0, 0], x[0, 0], x[0, 0])
+        self.assertRaisesRegex(tuff.ShapeError, "with batches", layer, x, x[0], x[0])
 
 
 class Transformers(unittest.TestCase):

@@ -43,6 +43,11 @@ class Layers(unittest.TestCase):
         ours, reference = getattr(nn, f"{name}{axes}d"), getattr(torch.nn, f"{name}{axes}d")
         self.compare(ours(*args, **options), reference(*args, **(options | theirs)), shape or SHAPES[axes])
 
+    def test_extents_of_weights(self):
+        for options in ({"kernel_size": (3, -1)}, {"kernel_size": 0}):
+            self.assertRaisesRegex(tuff.InvalidArgument, "at least 1", nn.Conv2d, 1, 1, **options)
+            self.assertRaisesRegex(tuff.InvalidArgument, "at least 1", nn.ConvTranspose2d, 1, 1, **options)
+
     def test_convolutions(self):
         for axes in (1, 2, 3):
             self.same("Conv", axes, 4, 6, 3)

@@ -210,6 +210,10 @@ class Optimizers(unittest.TestCase):
         optimizer.zero_grad()
         self.assertIsNone(a.grad)
         self.assertIs(optim.lr_scheduler.StepLR, optim.StepLR)
+        trained = filter(lambda p: p.requires_grad, [a, tuff.ones(1), b])
+        self.assertEqual(len(optim.SGD(trained, lr=0.1).parameters), 2)
+        self.assertEqual(optim.SGD(iter([{"params": [a], "lr": 0.5}])).lr_values, [0.5])
+        self.assertRaisesRegex(TypeError, "params", optim.SGD, iter([3]))
 
     def test_names_of_dtypes(self):
         x = tuff.tensor([0.0, 1.5, -2.5])
