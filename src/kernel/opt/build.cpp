@@ -1,6 +1,7 @@
 // The AST over the parts that opts have split its ranges into (build). Called by the pass
 // opts. What is legal has been decided before.
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "base/arith.h"
@@ -26,6 +27,8 @@ namespace {
 struct BuiltAxis {
   UOp value;                // replaces the range
   UOp base;                 // the same where a matrix begins
+  UOp first;                // ... and its own elements; empty: where it begins. In granules
+  int64_t granule = 1;      // a power of two; a matrix begins and ends with one
   UOp slab, within;         // the loop over slabs, and the place in one
   UOp valid;                // empty: always
   bool gates = false;       // loads are gated by `valid`; else `value` stays inside the range
@@ -50,9 +53,9 @@ class AxisBuilder {
         continue;
       }
       if (p.kind == AxisKind::Matrix) {
-        const UOp whole = (b.value ? b.value : index_const(0)) * p.size;
-        b.base = whole;
-        b.value = whole + element;
+        b.base = (b.value ? b.value : index_const(0)) * p.size;
+        if (axis.padded) begin_last_early(b, axis.range->src(0)->max, p.size->max);
+        b.value = b.base + element;
         continue;
       }
       const bool shared_out = axis.rows && int(i) == axis.main;
@@ -69,7 +72,10 @@ class AxisBuilder {
     if (!b.value) b.value = index_const(0);
     if (!b.base) b.base = b.value;
     const UOp& size = axis.range->src(0);
-    if (const int64_t tile = shifted_tile(axis)) {
+    if (b.first) {
+      if (!axis.reduced) b.valid = is_own(b, b.value);
+      b.gates = in_place_ && !axis.reduced;
+    } else if (const int64_t tile = shifted_tile(axis)) {
       // Its lanes stay neighbours, and all its loads inside; the tile before stores what both have.
       const UOp place = floormod(b.value, tile), first = b.value - place;
       b.value = where(lt(first, size - tile), first, size - tile) + place;
@@ -84,9 +90,21 @@ class AxisBuilder {
     }
     return b;
   }
+  // Whether an element of a matrix is one of no other.
+  static UOp is_own(const BuiltAxis& b, const UOp& element) {
+    return lt(b.first - 1, floordiv(element, index_const(b.granule)));
+  }
   int32_t& next_id() { return next_id_; }
 
  private:
+  // So that the last matrix ends with the axis. In granules, neighbours of one are proven to be
+  // aligned, and have one mask.
+  static void begin_last_early(BuiltAxis& b, int64_t size, int64_t matrix) {
+    b.granule = std::gcd(size, matrix);
+    b.first = simplify(floordiv(b.base, index_const(b.granule)));
+    const UOp last = index_const((size - matrix) / b.granule);
+    b.base = where(lt(b.first, last), b.first, last) * b.granule;
+  }
   // Partial sums of a CPU are lanes of vectors where they fill some.
   bool is_vector(const AxisPart& p) const {
     return p.kind == AxisKind::Vector ||
@@ -340,7 +358,12 @@ class Builder {
       const UOp row = left ? m : k, column = left ? k : n;
       tile.matrices.push_back(f.lines.by_columns ? LocalTile::Lines{row, column}
                                            : LocalTile::Lines{column, row});
-      values.push_back(f.computed ? simplify(substitute(f.value, at)) : make_load(element(f, at)));
+      const UOp value =
+          f.computed ? simplify(substitute(f.value, at)) : make_load(element(f, at));
+      // What an earlier step has summed is zero in both: nothing times zero need be zero.
+      const BuiltAxis& steps = built_[size_t(p.k)];
+      const UOp& step = at[t_.axes[size_t(p.k)].range];
+      values.push_back(steps.first ? zero_unless(AxisBuilder::is_own(steps, step), value) : value);
     }
     const std::vector<LocalTile::Lines> lines = tile.matrices;
     const std::vector<UOp> copies = copy_together(std::move(tile), opts, values);

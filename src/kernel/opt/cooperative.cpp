@@ -39,16 +39,16 @@ class Cooperative {
       if (!try_apply(trial, {OptKind::Matrix, 0, shape})) continue;
       product_ = *trial.matrices;
       if (!staged_ && (product_.a.computed || product_.b.computed)) continue;
-      rows_ = trial.axes[size_t(product_.m)].main_size();
-      columns_ = trial.axes[size_t(product_.n)].main_size();
+      const Axis &m = trial.axes[size_t(product_.m)], &n = trial.axes[size_t(product_.n)];
+      rows_ = m.main_size(), columns_ = n.main_size();
+      pads_rows_ = m.padded, pads_columns_ = n.padded;
       others_ = 1;
       for (int a = 0; a < int(trial.axes.size()); a++) {
         const Axis& x = trial.axes[size_t(a)];
         if (!x.reduced && a != product_.m && a != product_.n) others_ *= x.main_size();
       }
-      const int64_t steps = trial.axes[size_t(product_.k)].main_size();
       for (const int64_t line : kCopiedLines)
-        each_plan({shape, {}, {}, copied_steps(steps, line), 0}, best);
+        each_plan({shape, {}, {}, copied_steps(trial.axes[size_t(product_.k)], line), 0}, best);
     }
     return best.shape >= 0 ? tile_by(best) : GpuTile();
   }
@@ -62,11 +62,16 @@ class Cooperative {
         for (int64_t down = 1; down <= 8; down *= 2) {
           for (int64_t across = 1; across <= 8; across *= 2) {
             p.fragments = {rows, columns}, p.subgroups = {down, across};
-            if (rows_ % (rows * down) == 0 && columns_ % (columns * across) == 0) take(p, best);
+            if (covers(rows_, pads_rows_, rows * down) &&
+                covers(columns_, pads_columns_, columns * across))
+              take(p, best);
           }
         }
       }
     }
+  }
+  static bool covers(int64_t matrices, bool pads, int64_t tile) {
+    return matrices % tile == 0 || (pads && tile < matrices);
   }
   void take(Plan p, Plan& best) const {
     if (!fits(p)) return;
@@ -104,8 +109,9 @@ class Cooperative {
     return staged_ ? lines * p.steps * step_bytes() : 0;
   }
   int64_t step_bytes() const { return product_.shape.k * int64_t(size_bytes(product_.shape.a)); }
-  int64_t copied_steps(int64_t all, int64_t line) const {
-    return staged_ ? divisor_up_to(all, std::max<int64_t>(line / step_bytes(), 1)) : 1;
+  int64_t copied_steps(const Axis& k, int64_t line) const {
+    const int64_t all = k.main_size(), most = std::max<int64_t>(line / step_bytes(), 1);
+    return !staged_ ? 1 : k.padded ? std::min(all, most) : divisor_up_to(all, most);
   }
   // Software pipelining: the next copies of both factors are loaded while this one is multiplied.
   bool copies_ahead(const Plan& p) const {
@@ -133,9 +139,13 @@ class Cooperative {
     const double down = double(p.fragments.rows * s.m), across = double(p.fragments.columns * s.n);
     const double reads = (1 / down + 1 / across) + (1 / (down * double(p.subgroups.rows)) +
                                                     1 / (across * double(p.subgroups.columns)));
-    const int64_t groups = others_ * rows_ * columns_ / (p.fragments.count() * p.subgroups.count());
+    const int64_t in_group = p.fragments.count() * p.subgroups.count();
+    const int64_t groups = others_ * ceil_div(rows_, p.fragments.rows * p.subgroups.rows) *
+                           ceil_div(columns_, p.fragments.columns * p.subgroups.columns);
     const int64_t cores = cost::gpu_cores(target_);
-    const double idle = double(ceil_div(groups, cores) * cores) / double(groups);
+    // Cores in the last of their rounds, and matrices past the end of padded axes.
+    const double idle = double(ceil_div(groups, cores) * cores * in_group) /
+                        double(others_ * rows_ * columns_);
     const bool half_lines = staged_ && p.steps * step_bytes() < kCopiedLines[0];
     const double lines = half_lines ? cost::gpu::kHalfLine : 1, size = double(s.m) * s.n * s.k;
     return (cost::gpu::kMatrixMultiply + reads * lines) * idle +
@@ -166,6 +176,7 @@ class Cooperative {
   const bool staged_;
   MatrixProduct product_;
   int64_t rows_ = 1, columns_ = 1, others_ = 1;  // of matrices, along the axes of the sums
+  bool pads_rows_ = false, pads_columns_ = false;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/arith.h"
 #include "base/check.h"
 #include "ir/kernel_floor.h"
 #include "ir/symbolic.h"
@@ -67,15 +68,16 @@ Walk walk_of(const UOp& product, size_t source, const Tiling& tiling) {
   return w;
 }
 
-// Extents of a matrix along two axes of the Tiling.
+// Extent of a matrix along an axis of the Tiling, which has `all` elements.
 struct Extent {
   int axis;
-  int64_t size;
+  int64_t size, all;
 };
 
-// Rows of `rows`, columns of `columns`, if they lie in memory as a matrix does: neighbours of one
-// row or column side by side, all of them aligned as devices ask for it, to 16 bytes or to a whole
-// row or column where that is less.
+// Rows of `rows`, columns of `columns`, if neighbours of one row or column lie side by side in
+// memory. They lie as a matrix does where all of them, and the last ones, which end with their axis,
+// are aligned as devices ask for it, to 16 bytes or to a whole row or column where that is less;
+// else in copies alone.
 std::optional<MatrixOperand> operand(const Walk& w, const Extent& rows, const Extent& columns) {
   constexpr int64_t kAlignment = 16;
   const auto step = [&](const Extent& e) { return w.steps[size_t(e.axis)]; };
@@ -85,11 +87,11 @@ std::optional<MatrixOperand> operand(const Walk& w, const Extent& rows, const Ex
     const Extent& across = by_columns ? columns : rows;
     if (step(line) != 1 || step(across) < 1) continue;
     const int64_t aligned = std::min(kAlignment, line.size * bytes) / bytes;
-    bool whole = w.divisor % aligned == 0 && step(across) % aligned == 0;
+    bool whole = w.divisor % aligned == 0 && step(across) % aligned == 0 &&
+                 (line.all - line.size) % aligned == 0;
     for (size_t a = 0; a < w.steps.size(); a++)
       whole = whole && (int(a) == line.axis || w.steps[a] % aligned == 0);
-    if (whole || w.computed)
-      return MatrixOperand{w.value, w.computed, {step(across), by_columns}, w.source};
+    return MatrixOperand{w.value, w.computed || !whole, {step(across), by_columns}, w.source};
   }
   return {};
 }
@@ -106,12 +108,14 @@ class Choice {
   Choice(const Tiling& t, const MatrixShape& s, const Walk& a, const Walk& b)
       : t_(t), shape_(s), a_(a), b_(b), interleaved_(interleaved_rows(t.target, s)) {}
 
-  bool find(MatrixProduct& p, std::span<const UOp> reduced) const {
+  // pads: of axes that are as long as the shape, but need not be multiples of it.
+  bool find(MatrixProduct& p, std::span<const UOp> reduced, bool pads) const {
+    if (pads && !t_.target.has_local) return false;
     for (size_t r = reduced.size(); r-- > 0;) {
       const int k = axis_of(t_, reduced[r].get());
       for (int n = count(); n-- > 0;) {
         for (int m = count(); m-- > 0;) {
-          if (interleaved_ > 1 ? fits_interleaved(p, m, n, k) : fits(p, m, n, k)) return true;
+          if (interleaved_ > 1 ? fits_interleaved(p, m, n, k) : fits(p, m, n, k, pads)) return true;
         }
       }
     }
@@ -124,15 +128,25 @@ class Choice {
     const Axis& x = t_.axes[size_t(axis)];
     return x.main_is_const() && x.main_size() % size == 0;
   }
-  bool fits(MatrixProduct& p, int m, int n, int k) const {
+  bool fits(MatrixProduct& p, int m, int n, int k, bool pads) const {
     if (t_.axes[size_t(m)].reduced || t_.axes[size_t(n)].reduced) return false;
     if (b_.steps[size_t(m)] || a_.steps[size_t(n)]) return false;
-    if (!divides(m, shape_.m) || !divides(n, shape_.n) || !divides(k, shape_.k)) return false;
-    const Extent rows{m, shape_.m}, columns{n, shape_.n}, summed{k, shape_.k};
+    const auto covers = [&](int axis, int64_t size) {
+      const Axis& x = t_.axes[size_t(axis)];
+      return divides(axis, size) || (pads && x.main_is_const() && x.main_size() > size);
+    };
+    if (!covers(m, shape_.m) || !covers(n, shape_.n) || !covers(k, shape_.k)) return false;
+    const auto extent = [&](int axis, int64_t size) {
+      return Extent{axis, size, t_.axes[size_t(axis)].main_size()};
+    };
+    const Extent rows = extent(m, shape_.m), columns = extent(n, shape_.n),
+                 summed = extent(k, shape_.k);
     const auto a = operand(a_, rows, summed), b = operand(b_, summed, columns);
     if (!a || !b) return false;
     p.m = m, p.n = n, p.k = k;
     p.a = *a, p.b = *b;
+    // Steps that two matrices have in common are masked in the copies of the last one.
+    if (!divides(k, shape_.k)) p.a.computed = p.b.computed = true;
     return true;
   }
   // What is summed has two axes: lines of a right factor, and the rows that are interleaved in one,
@@ -208,8 +222,14 @@ std::optional<MatrixLines> stored_lines(const UOp& ast, const Tiling& tiling,
   if (value != p.reduce && !(halves && value->src(0) == p.reduce)) return {};
   Walk w{value, false, 0, std::vector<int64_t>(tiling.axes.size(), 0)};
   if (!walks_axes(w, store->src(0), tiling)) return {};
-  const auto place = operand(w, {p.m, p.shape.m}, {p.n, p.shape.n});
-  return place ? std::optional(place->lines) : std::nullopt;
+  const auto extent = [&](int axis, int64_t size) {
+    return Extent{axis, size, tiling.axes[size_t(axis)].main_size()};
+  };
+  const Extent rows = extent(p.m, p.shape.m), columns = extent(p.n, p.shape.n);
+  // Elements that two matrices have in common are stored once.
+  if (rows.all % rows.size != 0 || columns.all % columns.size != 0) return {};
+  const auto place = operand(w, rows, columns);
+  return place && !place->computed ? std::optional(place->lines) : std::nullopt;
 }
 
 }  // namespace
@@ -225,15 +245,21 @@ std::string matrix_product(const UOp& ast, const Tiling& t, int number, const Ma
   if (product->dtype != shape.sum) return "the sum has another dtype";
   // The columns are those of the output's inner axis: neighbours are then stored side by side.
   MatrixProduct best;
-  for (const size_t left : {size_t(0), size_t(1)}) {
-    for (const auto& [source, type] : {std::pair(left, shape.a), {1 - left, shape.b}})
-      if (std::string why = factor_refusal(product->src(source), type); !why.empty()) return why;
-    const Walk a = walk_of(product, left, t), b = walk_of(product, 1 - left, t);
-    MatrixProduct found = p;
-    if (Choice(t, shape, a, b).find(found, p.reduce->src().subspan(1)) && found.n > best.n)
-      best = found;
+  for (const bool pads : {false, true}) {
+    for (const size_t left : {size_t(0), size_t(1)}) {
+      for (const auto& [source, type] : {std::pair(left, shape.a), {1 - left, shape.b}})
+        if (std::string why = factor_refusal(product->src(source), type); !why.empty()) return why;
+      const Walk a = walk_of(product, left, t), b = walk_of(product, 1 - left, t);
+      MatrixProduct found = p;
+      if (Choice(t, shape, a, b).find(found, p.reduce->src().subspan(1), pads) && found.n > best.n)
+        best = found;
+    }
+    if (best.n >= 0) break;
   }
-  if (best.n < 0) return "the shape does not divide the axes, or they do not lie as matrices do";
+  if (best.n < 0)
+    return t.target.has_local
+               ? "an axis is shorter than the shape, or they do not lie as matrices do"
+               : "the shape does not divide the axes, or they do not lie as matrices do";
   best.stored = stored_lines(ast, t, best);
   out = std::move(best);
   return {};
@@ -390,7 +416,7 @@ std::string refusal_of_a_thread(const Tiling& t, const Opt& o) {
 
 }  // namespace
 
-// What may follow in a Tiling that has matrices: whole subgroups do everything, and nothing pads.
+// What may follow in a Tiling that has matrices: whole subgroups do everything.
 std::string refusal_beside_matrices(const Tiling& t, const Opt& o) {
   if (!t.target.has_local) return refusal_of_a_thread(t, o);
   switch (o.kind) {
@@ -430,9 +456,10 @@ void take_matrix(Tiling& t, const Opt& o) {
   for (const auto& [axis, size] :
        {std::pair(p.m, s.m), {p.n, s.n}, {p.k, s.k / together}, {p.pair, together}}) {
     if (axis < 0) continue;
-    std::vector<AxisPart>& parts = t.axes[size_t(axis)].parts;
-    parts[0].size = index_const(parts[0].size->max / size);
-    parts.push_back({AxisKind::Matrix, index_const(size)});
+    Axis& x = t.axes[size_t(axis)];
+    x.padded = x.main_size() % size != 0;
+    x.parts[0].size = index_const(ceil_div(x.main_size(), int64_t(size)));
+    x.parts.push_back({AxisKind::Matrix, index_const(size)});
   }
 }
 

@@ -45,8 +45,9 @@ enum class OptKind : uint8_t {
   // fill it again; 2: they need not (double buffering), at twice the workgroup memory.
   Ahead,
   // Sum of products `axis` (both of its factors are Tiling::factors) by cooperative matrices of the
-  // Target's shape `amount`, which divides its axes; before all others. Then Upcast makes fragments
-  // of a subgroup and Local subgroups of a workgroup, and nothing pads.
+  // Target's shape `amount`; before all others. Then Upcast makes fragments of a subgroup and Local
+  // subgroups of a workgroup. Along an axis that the shape does not divide the last matrix begins
+  // early enough to end with it; along others nothing pads.
   Matrix,
 };
 inline constexpr OptKind kOptKinds[] = {

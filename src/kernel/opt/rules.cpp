@@ -151,7 +151,8 @@ std::string amount_refusal(const Tiling& t, const Opt& o) {
     }
     return {};
   }
-  const bool pads = rule_of(o.kind).pads && !t.matrices && !axis.slabs;
+  // Matrices past the end of a padded axis are the last one again; others are stored as they are.
+  const bool pads = t.matrices ? axis.padded : rule_of(o.kind).pads && !axis.slabs;
   const bool masks = pads && o.kind != OptKind::Spread && o.kind != OptKind::Slab && !axis.kept;
   if (!axis.main_is_const() && !masks && o.kind != OptKind::Slab)
     return "the axis has a symbolic size";
