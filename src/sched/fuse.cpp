@@ -241,9 +241,9 @@ class Planner {
     }
     realize(best == i ? narrower(i) : best);
   }
-  // What is only widened before it is repeated, on GPUs: its reader widens it again, and may
-  // multiply it as a matrix. On a CPU to narrow it to bf16 costs more (gradients of attention 1.3
-  // times).
+  // What is only widened before it is repeated or shared, on GPUs: its readers widen it again, and
+  // may multiply it as a matrix. On a CPU to narrow it to bf16 costs more (gradients of attention
+  // 1.3 times).
   uint32_t narrower(uint32_t i) const {
     if (node(i).op != Op::Cast || !target_of_(p_.device_of(i)).has_local) return i;
     const uint32_t b = p_.base(source(i));
@@ -518,8 +518,9 @@ class Planner {
       if (is_leaf(i) || !(is_alu(node(i).op) || node(i).op == Op::Reduce)) continue;
       facts_[i] = combine(i);
       if (recomputed_always(i) || (reductions_only && !facts_[i].reduced)) continue;
-      if (!p_.realized[i] && uses_[i].size() > 1 && branches(i) && !cheaper_to_recompute(i))
-        p_.realized[i] = 1;
+      if (p_.realized[i] || uses_[i].size() <= 1 || !branches(i) || cheaper_to_recompute(i)) continue;
+      p_.realized[narrower(i)] = 1;
+      facts_[i] = combine(i);
     }
   }
 

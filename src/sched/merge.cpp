@@ -244,14 +244,19 @@ class Merger : CallFusion {
       if (node->op != Op::Load) continue;
       const auto it = n.stored.find(slot_of(node->src(0)));
       if (it == n.stored.end()) continue;
-      if (!(it->second.value->dtype == node->dtype) || !survives_in_register(node->dtype))
-        return false;
-      values.emplace(UOp(node), it->second.value);
+      const UOp& value = it->second.value;
+      if (!(value->dtype == node->dtype) || !is_rounded(target(k.calls[0]), value)) return false;
+      values.emplace(UOp(node), value);
     }
     add_ends(n, values.empty() ? moved : substitute(moved, values));
     return true;
   }
 
+  // Whether a register has it as memory does.
+  static bool is_rounded(const Target& t, const UOp& value) {
+    return survives_in_register(value->dtype) || value->op == Op::Cast ||
+           (value->dtype == DType::F16 && t.features.f16 && is_alu(value->op));
+  }
   bool may_share_loops(const Nest& n, const Candidate& k, std::span<const UOp> moved) const {
     auto other_slot = [&](const Nest& nest, uint32_t slot) {  // the same memory by another name
       auto alias = [&](uint32_t s) { return s != slot && memory_[s] == memory_[slot]; };

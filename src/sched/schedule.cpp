@@ -55,7 +55,7 @@ void add_circumstances(GraphKey& key, const StepChoice& steps, const TargetOf& t
     key.tokens.push_back(t.max_buffers);
     key.tokens.push_back(t.max_binding_bytes);
     key.tokens.push_back(t.max_loop_trips);
-    key.tokens.push_back(t.cores * 4 + t.has_local * 2 + t.features.atomics);
+    key.tokens.push_back(t.cores * 8 + t.features.f16 * 4 + t.has_local * 2 + t.features.atomics);
     key.tokens.push_back(t.vector_bytes);
     key.tokens.push_back(t.shared_bytes);
     key.tokens.push_back(t.l2_bytes);

@@ -172,6 +172,25 @@ TEST(Merge, ReadersOfAProductAreStoredByIt) {
   expect_exact(sinks, 6, gpu);
 }
 
+// A register has a narrow float as memory does where it has been converted to it, or where the device
+// computes in it.
+TEST(Merge, ReadersOfANarrowProductAreStoredByItWhereItIsRounded) {
+  const UOp product = cast(stored_product(), DType::F16);
+  for (const bool converted : {true, false}) {
+    const UOp narrow = contiguous(converted ? product : add(product, product));
+    const UOp wide = reshape(cast(narrow, DType::F32), {Dim(30)});
+    const std::vector<UOp> sinks{narrow, mul(wide, add(wide, number(2)))};
+    for (const bool halves : {true, false}) {
+      Target t = gpu("");
+      t.features.f16 = halves;
+      const TargetOf target_of = [&](const std::string&) -> const Target& { return t; };
+      const auto s = schedule(sinks, target_of).schedule;
+      EXPECT_EQ(kernel_count(*s), converted || halves ? 1 : 2) << to_text(*s);
+      expect_exact(sinks, 8, target_of);
+    }
+  }
+}
+
 // Tiles of a product may overlap: what they update in place would be updated twice.
 TEST(Merge, WhatAProductWouldUpdateInPlaceStaysApart) {
   const UOp product = stored_product();

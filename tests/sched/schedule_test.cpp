@@ -388,6 +388,25 @@ TEST(Fusion, WhatIsWidenedForAProductIsStoredAsItWas) {
   }
 }
 
+// As an activation in 16 bits is for the next layer and for the gradient of its weights.
+TEST(Fusion, WhatIsWidenedForSeveralProductsIsStoredAsItWas) {
+  Target gpu = host_target("CPU");
+  gpu.has_local = true;
+  const UOp half = cast(matmul(host_buffer({32, 32}), host_buffer({32, 32})), DType::F16);
+  const UOp wide = cast(half, DType::F32);
+  const std::vector<UOp> sinks{matmul(wide, host_buffer({32, 32})),
+                               matmul(permute(wide, {1, 0}), host_buffer({32, 32}))};
+  for (const bool on_gpu : {false, true}) {
+    const TargetOf target_of = [&](const std::string& device) -> const Target& {
+      return on_gpu ? gpu : host_target(device);
+    };
+    const auto s = schedule(sinks, target_of).schedule;
+    ASSERT_EQ(s->calls.size(), 3u);
+    EXPECT_EQ(s->buffers[s->calls[0].args[0]].dtype, on_gpu ? DType::F16 : DType::F32);
+    expect_meaning(sinks, 1e-2, target_of);
+  }
+}
+
 TEST(Fusion, LongProductsAreSplitForGpus) {
   Target gpu = host_target("CPU");
   gpu.cores = 16;
