@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/spec.h"
+#include "ir/walk.h"
 #include "kernel/ast_builder.h"
 #include "kernel/ast_run.h"
 #include "kernel/pipeline.h"
@@ -61,6 +62,17 @@ TEST(RowMatrices, OtherShapesOfMatrices) {
   const std::vector<Opt> small{{OptKind::Matrix, 0, 1}, {OptKind::Matrix, 1, 1}};
   expect_right(attention_ast(1, 64, 64, true, DType::F16),
                opts_of({.slab = 32, .shares = 2, .lanes = 2}, 64, small), 2);
+}
+
+// Nothing but the matrices reads the weights, which lie where the scores were.
+TEST(RowMatrices, OfWeightsThatAreNotSummed) {
+  const UOp whole = attention_ast(2, 64, 32, true, DType::F16);
+  UOp ast = whole;
+  for (const Node* n : toposort(whole))
+    if (n->op == Op::Recip) ast = substitute(ast, {{UOp(n), constant(DType::F32, 0.25)}});
+  std::vector<Opt> opts = opts_of({}, 32, kBoth);
+  std::erase_if(opts, [](const Opt& o) { return o.axis == kSum; });
+  expect_right(ast, opts, 2);
 }
 
 TEST(RowMatrices, WhatIsNone) {
