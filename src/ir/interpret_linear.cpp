@@ -390,7 +390,8 @@ class Workgroup {
   static bool takes_matrix(const Node& n) {
     const bool moved = (n.op == Op::Load || n.op == Op::Store) && matrix_of(n.src(0).get());
     return moved || n.op == Op::MatrixFill || n.op == Op::MatrixLoad || n.op == Op::MatrixStore ||
-           n.op == Op::MatrixMulAdd || (n.op == Op::Cast && matrix_of(&n));
+           n.op == Op::MatrixMulAdd ||
+           ((n.op == Op::Cast || n.op == Op::Mul) && matrix_of(&n));
   }
   Matrix& matrix(size_t at, size_t subgroup, size_t instance) {
     return matrices_[at][subgroup * plan_.steps[at].instances + instance];
@@ -420,6 +421,16 @@ class Workgroup {
       case Op::Cast: {
         Matrix& out = matrix(i, g, n) = matrix_source(s, 0, g, n);
         for (Scalar& v : out) v = v.cast(u.dtype);
+        return;
+      }
+      case Op::Mul: {
+        Matrix product = matrix_source(s, 0, g, n);
+        const Matrix& by = matrix_source(s, 1, g, n);
+        for (size_t at = 0; at < product.size(); at++) {
+          const Scalar terms[2] = {product[at], by[at]};
+          product[at] = eval_scalar(Op::Mul, u.dtype, terms);
+        }
+        matrix(i, g, n) = std::move(product);
         return;
       }
       case Op::Load: matrix(i, g, n) = matrix_source(s, 0, g, n); return;

@@ -58,6 +58,11 @@ inline const Node* accessed_memory(const Node* n) {
   const bool accesses = (n->op == Op::Load || n->op == Op::Store) && n->src(0)->op == Op::Index;
   return accesses ? without_after(n->src(0)->src(0).get()) : nullptr;
 }
+// Of a Register: of a number, or of a matrix.
+inline int64_t register_number(const Node* reg) {
+  const auto* matrix = std::get_if<MatrixArg>(&reg->arg);
+  return matrix ? matrix->number : reg->get<int64_t>();
+}
 // The sum and the products in all lanes, one after the other.
 inline UOp make_dot(const UOp& product, const UOp& sum, std::span<const UOp> lanes) {
   const std::array<UOp, 3> first{product->src(0), product->src(1), sum};

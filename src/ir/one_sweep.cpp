@@ -15,6 +15,16 @@ namespace {
 
 const UOp& value_of(const Node* fill) { return fill->src(0)->src(1); }
 
+// The End by which a workgroup fills what an Index names an element of; null: another memory.
+const Node* shared_fill(const Node* index) {
+  if (index->op != Op::Index) return nullptr;
+  const Node* memory = index->src(0).get();
+  if (memory->op != Op::After || memory->src(1)->op != Op::Barrier) return nullptr;
+  const Node* barrier = memory->src(1).get();
+  const bool fills = barrier->src_count == 1 && barrier->src(0)->op == Op::End;
+  return fills ? barrier->src(0).get() : nullptr;
+}
+
 bool is_zero(const UOp& x) { return x->is_const() && x->get<Scalar>().as_double() == 0; }
 
 // How often a factor stands in a value: the power of it that the value is proportional to.
@@ -37,7 +47,8 @@ class Power {
     if (is_factor_(u.get())) return 1;
     if (!is_below_(u.get())) return 0;
     switch (u->op) {
-      case Op::Mul: return sum(of(u->src(0)), of(u->src(1)));
+      case Op::Mul:
+      case Op::MatrixMulAdd: return sum(of(u->src(0)), of(u->src(1)));
       case Op::Neg: return of(u->src(0));
       case Op::Cast:
         return is_float(u->dtype) && is_float(u->src(0)->dtype) ? of(u->src(0)) : std::nullopt;
@@ -47,6 +58,11 @@ class Power {
         return is_below_(u->src(0).get()) ? std::nullopt : alike(u->src(1), u->src(2));
       case Op::Load: {
         const Node* fill = fill_read_by(u.get());
+        if (!fill) fill = shared_fill(u->src(0).get());
+        return fill ? of(value_of(fill)) : std::nullopt;
+      }
+      case Op::MatrixLoad: {
+        const Node* fill = shared_fill(u->src(0).get());
         return fill ? of(value_of(fill)) : std::nullopt;
       }
       default: return {};
@@ -172,6 +188,13 @@ struct Factored {
 };
 UOp product(const UOp& x, const UOp& y) { return !x ? y : !y ? x : alu(Op::Mul, {x, y}); }
 
+// What is narrowed and widened again: that; empty: another value.
+UOp rounded(const UOp& x) {
+  const bool rounds = x->op == Op::Cast && x->src(0)->op == Op::Cast && is_float(x->dtype) &&
+                      is_float(x->src(0)->dtype) && x->src(0)->src(0)->dtype == x->dtype;
+  return rounds ? x->src(0)->src(0) : UOp();
+}
+
 // Factors that hold a reduction, and none of these ranges, go outside.
 Factored factored(const UOp& u, std::span<const UOp> own) {
   const auto walks = [&](const UOp& x) {
@@ -181,6 +204,11 @@ Factored factored(const UOp& u, std::span<const UOp> own) {
     const Factored x = factored(u->src(0), own), y = factored(u->src(1), own);
     if (x.outside || y.outside)
       return {product(x.inside, y.inside), product(x.outside, y.outside)};
+  }
+  if (const UOp x = rounded(u)) {
+    const Factored f = factored(x, own);
+    if (f.inside && f.outside)
+      return {cast(cast(f.inside, u->src(0)->dtype), u->dtype), f.outside};
   }
   const std::vector<const Node*> below = toposort(u);
   const bool sums = std::ranges::any_of(below, [](const Node* n) { return n->op == Op::Reduce; });
@@ -260,7 +288,9 @@ UOp with_rows_read(const UOp& ast) {
       const UOp &column = fill->src(1), &own = n->src(1);
       if (!(column->src(0) == own->src(0)) || contains(toposort(UOp(fill)), n)) continue;
       if (value_of(fill)->op == Op::Reduce || !(fill->src(0)->src(0)->src(1) == column)) continue;
-      if (!(substitute(value_of(fill), {{column, own}}) == n->src(0))) continue;
+      // Of rounded numbers: then quotients by their sum add up to one.
+      const UOp whole = rounded(value_of(fill)), value = whole ? whole : value_of(fill);
+      if (!(substitute(value, {{column, own}}) == n->src(0))) continue;
       const UOp row = make_after(fill->src(0)->src(0)->src(0), {UOp(fill)});
       const UOp element = make_load(make_index(row, own));
       read.emplace(UOp(n), make(Op::Reduce, n->dtype, {element, own}, n->arg));

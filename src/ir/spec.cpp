@@ -104,7 +104,7 @@ const char* tensor_fault(const Node& n) {
 bool is_matrix_use(const Node& n) {
   return n.op == Op::MatrixMulAdd || n.op == Op::MatrixStore || n.op == Op::After ||
          n.op == Op::Barrier || n.op == Op::Reduce || n.op == Op::Load || n.op == Op::Store ||
-         n.op == Op::End || n.op == Op::Cast;
+         n.op == Op::End || n.op == Op::Cast || n.op == Op::Mul || n.op == Op::MulAdd;
 }
 bool is_matrix(const UOp& u, MatrixUse use, int32_t rows, int32_t columns) {
   const MatrixArg* m = matrix_of(u.get());
@@ -145,6 +145,17 @@ const char* matrix_fault(const Node& n) {
     case Op::Cast: {
       const MatrixArg* from = matrix_of(&n);
       return !from || from->use == MatrixUse::Sum ? nullptr : "a factor's matrix is converted";
+    }
+    case Op::Mul:
+    case Op::MulAdd: {
+      const MatrixArg* first = matrix_of(n.src(0).get());
+      const bool same = std::ranges::all_of(n.src(), [&](const UOp& s) {
+        const MatrixArg* other = matrix_of(s.get());
+        return !first == !other &&
+               (!first || (first->use == MatrixUse::Sum &&
+                           is_matrix(s, MatrixUse::Sum, first->rows, first->columns)));
+      });
+      return same ? nullptr : "sums of one kind are multiplied element by element";
     }
     case Op::Store: {
       if (n.src_count < 2) return nullptr;

@@ -338,7 +338,8 @@ uint64_t live_node_count() { return table().live.load(); }
 
 const MatrixArg* matrix_of(const Node* n) {
   const auto passes_on = [](Op op) {
-    return op == Op::After || op == Op::Load || op == Op::Reduce || op == Op::Cast;
+    return op == Op::After || op == Op::Load || op == Op::Reduce || op == Op::Cast ||
+           op == Op::Mul || op == Op::MulAdd;
   };
   while (passes_on(n->op)) n = n->src(0).get();
   const bool matrix = n->op == Op::Register || n->op == Op::MatrixFill || n->op == Op::MatrixLoad ||

@@ -191,7 +191,8 @@ void pass_opts(Lowering& l) {
     apply_heuristics(t, l.ast, narrow);
     ordered.share_out(t);
   }
-  l.ast = ordered.restored(build(t));
+  l.ast = ordered.restored(build(t, &l.subgroup_rows));
+  l.shares_rows = l.subgroup_rows.has_value();
   l.useful = useful(t);
   l.shares_outermost = t.shares_outermost;
   l.out.opts = to_string(t.applied);

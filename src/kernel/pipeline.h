@@ -27,6 +27,7 @@ struct Lowering {
   // rows.
   bool shares_rows = false;
   bool shares_outermost = false;  // Tiling::shares_outermost
+  std::optional<SubgroupRows> subgroup_rows;  // where subgroups multiply matrices of kept rows
   // Of a launch beside others: the first of its workgroups, which are along one axis.
   std::optional<int64_t> first_group;
 };

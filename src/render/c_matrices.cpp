@@ -112,7 +112,8 @@ void add_cpu_matrices(Prelude& p) {
 
 void emit_matrix(CBody& b, const CMemory& memory, size_t i) {
   const Node& u = *b.kernel.ops[i];
-  const MatrixArg& m = u.op == Op::Cast ? *ir::matrix_of(&u) : u.get<MatrixArg>();
+  const bool by_element = u.op == Op::Cast || u.op == Op::Mul;
+  const MatrixArg& m = by_element ? *ir::matrix_of(&u) : u.get<MatrixArg>();
   for (int n = 0; n < b.space.count(b.kernel.lanes[i]); ++n) {
     const auto source = [&](size_t s) { return b.value(u.src(s).get(), b.kernel.lanes[i], n); };
     const std::string type = matrix_type(m, u.dtype), name = fmt::format("v{}_{}", i, n);
@@ -131,6 +132,8 @@ void emit_matrix(CBody& b, const CMemory& memory, size_t i) {
     else if (u.op == Op::Cast)
       b.line(
           fmt::format("{0} {1} = __builtin_convertvector({2}, {0});", type, name, source(0).base));
+    else if (u.op == Op::Mul)
+      b.line(fmt::format("{} {} = {} * {};", type, name, source(0).base, source(1).base));
     else
       b.line(fmt::format("{} {} = TUFF_MULTIPLY_{}({}, {}, {});", type, name,
                          short_name(u.src(0)->dtype), source(0).base, source(1).base,

@@ -108,6 +108,9 @@ void emit_matrix(SpirvBody& b, size_t i) {
             {b.id(b.chosen(u.src(0).get(), b.kernel.lanes[i], n), u.dtype)});
     } else if (u.op == Op::Cast) {
       write(spv::OpFConvert, {b.value(u.src(0).get(), b.kernel.lanes[i], n).base});
+    } else if (u.op == Op::Mul) {
+      write(spv::OpFMul, {b.value(u.src(0).get(), b.kernel.lanes[i], n).base,
+                          b.value(u.src(1).get(), b.kernel.lanes[i], n).base});
     } else {
       std::vector<Id> x;
       for (const ir::UOp& s : u.src()) x.push_back(b.value(s.get(), b.kernel.lanes[i], n).base);

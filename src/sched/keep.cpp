@@ -352,6 +352,7 @@ class RowKeeper : CallFusion {
       w.across += !is_row;
       (is_row ? w.rows : w.width) *= r->src(0)->max;
     }
+    if (!m.chain.rows().empty()) w.row_length = m.chain.rows().back()->src(0)->max;
     w.columns = m.chain.columns();
     w.fixed_columns = !is_symbolic(m);
     w.matrices = stores_values ? 0 : matrices(last, m.chain.rows());
@@ -369,6 +370,20 @@ class RowKeeper : CallFusion {
                                [&](const MatrixShape& s) { return s.a == factor->dtype; });
   }
 
+  // They can compute all products where rows are kept, and the sums are stored as they are.
+  bool multiplies_matrices(const Target& t, const Making& m) const {
+    const MatrixKernel& last = steps_[m.last[0]];
+    if (!last.product) return false;
+    const UOp& value = last.end->src(0)->src(1);
+    if (value->op != Op::Cast || value->dtype != DType::F16 || value->src(0).get() != last.product)
+      return false;
+    const KeptWork w = work_of(m);
+    return std::ranges::any_of(t.matrix_shapes, [&](const MatrixShape& s) {
+      return s.a == DType::F16 && s.b == DType::F16 && s.sum == DType::F32 &&
+             multiplies_rows(t, s, w);
+    });
+  }
+
   // By the invocations of a workgroup.
   bool worth_sharing(const Target& t, const Island& from,
                      const std::vector<Making>& makings) const {
@@ -376,9 +391,10 @@ class RowKeeper : CallFusion {
     const Making& first = makings[0];
     if (!again && (first.last.size() > 1 || from.rows.size() > 1 || first.whole != from.rows))
       return false;
+    const bool by_matrices = !again && multiplies_matrices(t, first);
     for (const auto* list : {&from.products, &from.last}) {
       for (uint32_t c : *list) {
-        if (has_matrices(t, steps_[c].product)) return false;
+        if (has_matrices(t, steps_[c].product) && !by_matrices) return false;
       }
     }
     double read = 0;

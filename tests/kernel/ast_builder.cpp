@@ -181,25 +181,30 @@ UOp element(const UOp& row, const UOp& column) {
   return make(Op::Load, row->dtype, {make(Op::Index, row->dtype, {row, column})});
 }
 
-UOp attention_ast(int64_t heads, int64_t positions, int64_t width, bool causal) {
+UOp attention_ast(int64_t heads, int64_t positions, int64_t width, bool causal,
+                  DType dtype) {
   AstBuilder b;
   const int64_t n = heads * positions * width;
   const UOp head = b.loop(heads), i = b.loop(positions), d = b.loop(width);
   const UOp at = head * (positions * width);
   const UOp s = b.loop(positions), e = b.fold(width);
-  UOp score =
-      reduce_over(Op::Add, load(1, n, at + i * width + e) * load(2, n, at + s * width + e), {e});
+  const auto number = [&](int32_t slot, const UOp& index) {
+    return cast(load(slot, n, index, dtype), DType::F32);
+  };
+  const auto rounded = [&](const UOp& x) { return cast(cast(x, dtype), DType::F32); };
+  UOp score = rounded(reduce_over(
+      Op::Add, number(1, at + i * width + e) * number(2, at + s * width + e), {e}));
   if (causal) score = where(lt(i, s), constant(DType::F32, -1e30), score);
   const UOp scores = kept_row(1, s, score);
   const UOp p = b.loop(positions), r1 = b.fold(positions), r2 = b.fold(positions);
   const UOp max = reduce_over(Op::Max, element(scores, r1), {r1});
   const auto exponential = [&](const UOp& x) { return alu(Op::Exp2, {element(scores, x) - max}); };
   const UOp sum = reduce_over(Op::Add, exponential(r2), {r2});
-  const UOp probabilities = kept_row(0, p, exponential(p) * alu(Op::Recip, {sum}));
+  const UOp probabilities = kept_row(0, p, rounded(exponential(p) * alu(Op::Recip, {sum})));
   const UOp j = b.fold(positions);
   const UOp y =
-      reduce_over(Op::Add, element(probabilities, j) * load(3, n, at + j * width + d), {j});
-  return kernel_of({store(0, n, at + i * width + d, y, {head, i, d})});
+      reduce_over(Op::Add, element(probabilities, j) * number(3, at + j * width + d), {j});
+  return kernel_of({store(0, n, at + i * width + d, cast(y, dtype), {head, i, d})});
 }
 
 UOp attention_gradient_ast(int64_t heads, int64_t positions, int64_t width) {

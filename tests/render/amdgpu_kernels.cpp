@@ -40,6 +40,7 @@ std::vector<AstCase> shaped_cases() {
       {"matmul ragged", matmul_ast(37, 45, 29), 1e-4},
       {"softmax", softmax_ast(8, 300), 1e-4},
       {"attention", attention_ast(2, 32, 16, true), 1e-3},
+      {"attention of f16", attention_ast(2, 64, 32, true, DType::F16), 4e-3},
       {"attention gradient", attention_gradient_ast(1, 32, 16), 1e-3},
       {"gather", gather_ast(16, 100, 24)},
       {"convolution", conv_ast(2, 8, 14, 16), 1e-4},

@@ -450,6 +450,17 @@ bool Machine::moves_share(Invocation& v, const Instruction& i) {
   if (!stores && !makes) return false;
   const Type& t = m_.type(stores ? m_.type_of(i.operands[0]).element : i.type);
   const uint64_t size = m_.size_bytes(t.element), count = share_bytes(t) / size;
+  if (i.op == spv::OpFMul || i.op == spv::OpFConvert) {
+    Matrix made;
+    for (uint64_t e = 0; e < count; ++e) {
+      std::vector<uint64_t> x;
+      for (const Id source : i.operands) x.push_back(v.shares.at(source).at(e));
+      made.push_back(arithmetic(i.op, m_.type(m_.type_of(i.operands[0]).element),
+                                m_.type(t.element), x));
+    }
+    v.shares[i.result] = std::move(made);
+    return true;
+  }
   const uint64_t where = i.op == spv::OpCompositeConstruct ? 0 : value(v, i.operands[0])[0];
   if (i.op == spv::OpCompositeConstruct) {
     v.shares[i.result].assign(count, value(v, i.operands.front())[0]);

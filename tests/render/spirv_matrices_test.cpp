@@ -84,6 +84,20 @@ TEST(SpirvMatrices, WithWhatFollowsTheSum) {
        {OptKind::Group, 0, 0}});
 }
 
+// Sums that are multiplied element by element, by what lies once for each row.
+TEST(SpirvMatrices, OfRowsThatAreKept) {
+  const UOp ast = kt::attention_ast(2, 64, 32, true, DType::F16);
+  const std::vector<Opt> opts{
+      {OptKind::Upcast, 2, 32},     {OptKind::Slab, 3, 32},       {OptKind::Local, 4, 2},
+      {OptKind::GroupReduce, 6, 2}, {OptKind::GroupReduce, 8, 2}, {OptKind::Upcast, 1, 4},
+      {OptKind::Local, 1, 8},       {OptKind::Group, 0, 0},       {OptKind::Group, 1, 0},
+      {OptKind::Matrix, 0, 0},      {OptKind::Matrix, 1, 0}};
+  for (auto* run : {run_by_address, run_bound}) {
+    const kernel::LinearKernel k = kernel::lower_with(ast, kt::matrix_gpu(), opts);
+    ASSERT_NO_THROW(kt::expect_same(ast, k, 4e-3, "attention", run));
+  }
+}
+
 TEST(SpirvMatrices, WithRandomOpts) {
   std::mt19937 random(11);
   int used = 0;

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 
@@ -44,6 +45,7 @@ class Translation {
     const uint32_t scope = bound_++;
     put(spv::OpConstant, {constants_.at(x[2]).type, scope, spv::ScopeSubgroup});
     put(spv::OpTypeCooperativeMatrixNV, {x[0], x[1], scope, x[3], x[4]});
+    types_.insert(x[0]);
   }
   void layouts() {
     if (!bool_) {
@@ -83,6 +85,10 @@ class Translation {
                    joined({x[0], x[1], x[3], layout(x[2])}, x.subspan(4)));
       case cooperative::kOpMulAdd:
         return put(spv::OpCooperativeMatrixMulAddNV, {x[0], x[1], x[2], x[3], x[4]});
+      // Which the older extension lacks by element: a sum asks for the same types.
+      case spv::OpFMul:
+        if (types_.contains(x[0])) op = spv::OpFAdd;
+        break;
       default: break;
     }
     put(op, Words(x.begin(), x.end()));
@@ -94,6 +100,7 @@ class Translation {
   Words out_;
   uint32_t bound_, bool_ = 0, rows_ = 0, columns_ = 0;
   std::map<uint32_t, Constant> constants_;
+  std::set<uint32_t> types_;  // of matrices
 };
 
 }  // namespace

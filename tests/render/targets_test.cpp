@@ -67,25 +67,29 @@ UOp narrow_matmul(int64_t m, int64_t n, int64_t k, DType t) {
 struct Attention {
   UOp q, k, v, result;
 };
-// Of heads with so many positions and numbers each; `mask` is added to the scores.
-Attention attention_of(int64_t heads, int64_t rows, int64_t positions, int64_t width, bool mask) {
+// Of heads with so many positions and numbers each; `mask` is added to the scores. Sums and the
+// softmax are of f32.
+Attention attention_of(int64_t heads, int64_t rows, int64_t positions, int64_t width, bool mask,
+                       DType t = DType::F32) {
   const Dim h(heads);
+  const auto wide = [](const UOp& x) { return cast(x, DType::F32); };
   const auto product = [&](const UOp& a, const UOp& b) {  // over the last axis of both
     const UOp x = expand(reshape(a, {h, a->shape[1], Dim(1), a->shape[2]}),
                          {h, a->shape[1], b->shape[1], a->shape[2]});
     const UOp y = expand(reshape(b, {h, Dim(1), b->shape[1], b->shape[2]}),
                          {h, a->shape[1], b->shape[1], b->shape[2]});
-    return reshape(reduce(Op::Add, models::mul(x, y), {3}), {h, a->shape[1], b->shape[1]});
+    return reshape(cast(reduce(Op::Add, models::mul(wide(x), wide(y)), {3}), t),
+                   {h, a->shape[1], b->shape[1]});
   };
-  const UOp q = input({heads, rows, width}), k = input({heads, positions, width}),
-            v = input({heads, positions, width});
-  UOp scores = models::mul(product(q, k), models::number(0.125));
+  const UOp q = input({heads, rows, width}, t), k = input({heads, positions, width}, t),
+            v = input({heads, positions, width}, t);
+  UOp scores = models::mul(wide(product(q, k)), models::number(0.125));
   if (mask)
     scores = models::add(scores, models::broadcast(input({rows, positions}), scores->shape));
   const UOp e =
       models::exp(models::sub(scores, expand(reduce(Op::Max, scores, {2}), scores->shape)));
   const UOp p = models::mul(e, expand(models::recip(reduce(Op::Add, e, {2})), e->shape));
-  return {q, k, v, product(p, permute(v, {0, 2, 1}))};
+  return {q, k, v, product(cast(p, t), permute(v, {0, 2, 1}))};
 }
 UOp attention(int64_t heads, int64_t positions, int64_t width) {
   return attention_of(heads, positions, positions, width, false).result;
@@ -129,6 +133,10 @@ std::vector<Work> benchmark_set() {
   out.push_back({"attention 64x256x64", attention(64, 256, 64)});
   out.push_back({"attention 96x256x64", attention(96, 256, 64)});
   out.push_back({"attention 24x1024x64", attention(24, 1024, 64)});
+  out.push_back({"attention 24x1024x64 of f16",
+                 attention_of(24, 1024, 1024, 64, false, DType::F16).result});
+  out.push_back({"attention 32x4096x128 of f16",
+                 attention_of(32, 4096, 4096, 128, false, DType::F16).result});
   out.push_back(attention_with_gradients(240, 256, 64));
   out.push_back(attention_with_gradients(16, 1024, 64));
   out.push_back({"sum of 16777216", reduce(Op::Add, input({1 << 24}), {0})});
@@ -363,6 +371,32 @@ TEST(Targets, AttentionInOneKernelMeansTheSame) {
   }
   EXPECT_GE(shared, 20);
   EXPECT_GE(backwards, 30);
+}
+
+// Of f16 where the target has matrices: one kernel, both products of which are of them.
+TEST(Targets, NarrowAttentionIsOneKernelOfMatrices) {
+  int found = 0;
+  for (const Row& row : kRows) {
+    Target target = tuff::testing::target_of(row.name);
+    if (target.matrix_shapes.empty()) continue;
+    target.cores = 1;
+    for (const int64_t positions : {64, 72}) {
+      const Attention a = attention_of(2, 64, positions, 32, positions > 64, DType::F16);
+      sched::clear_schedule_cache();
+      const std::vector<UOp> sinks{models::contiguous(a.result)};
+      const auto scheduled =
+          sched::schedule(sinks, [&](const std::string&) -> const Target& { return target; });
+      ASSERT_EQ(scheduled.schedule->calls.size(), 1u) << row.name;
+      const UOp& ast = scheduled.schedule->calls[0].ast;
+      const kernel::LinearKernel k = kernel::lower(ast, target);
+      EXPECT_NE(k.opts.find("matrix(0,"), std::string::npos) << row.name << ": " << k.opts;
+      EXPECT_NE(k.opts.find("matrix(1,"), std::string::npos) << row.name << ": " << k.opts;
+      expect_valid_spirv(k, target);
+      kernel::testing::expect_same(ast, k, 4e-3, row.name + (": " + k.opts));
+      found++;
+    }
+  }
+  EXPECT_GE(found, 4);
 }
 
 TEST(Targets, FilesAreWhatTheyAreWrittenAs) {

@@ -215,7 +215,8 @@ void pass_kept_rows(Lowering& l) {
       break;
     }
   }
-  if (!l.shares_rows) return;
+  // Rows of matrices lie where they are meant to.
+  if (!l.shares_rows || l.subgroup_rows) return;
   for (const auto& [filled, row] : overwrites) l.ast = with_overwritten(l.ast, filled, row);
 }
 

@@ -18,13 +18,22 @@ namespace {
 // An accumulator that a loop carries.
 class Carried {
  public:
-  // `walked`: the ranges that what it holds depends on.
-  Carried(RangeDeps& deps, const UOp& loop, RangeMask walked, const Scalar& first, int64_t number)
+  // `walked`: the ranges that what it holds depends on; `matrix`: what it is, unless a number.
+  Carried(RangeDeps& deps, const UOp& loop, RangeMask walked, const Scalar& first, int64_t number,
+          const MatrixArg* matrix = nullptr)
       : loop_(loop) {
     const RangeMask around = walked & ~deps.bit(loop);
-    register_ = make(Op::Register, first.dtype, deps.list(around & deps.kinds(is_lane)), number);
+    Arg arg = number;
+    UOp value = constant(first);
+    if (matrix) {
+      MatrixArg held{matrix->use, matrix->rows, matrix->columns};
+      value = make(Op::MatrixFill, first.dtype, {value}, held);
+      held.number = number;
+      arg = held;
+    }
+    register_ = make(Op::Register, first.dtype, deps.list(around & deps.kinds(is_lane)), arg);
     const UOp before = make_after(register_, deps.list(around & deps.kinds(is_loop)));
-    current_ = make_after(register_, {make_store(before, constant(first)), loop});
+    current_ = make_after(register_, {make_store(before, value), loop});
   }
   UOp current() const { return make_load(current_); }
   UOp end(const UOp& next) const {
@@ -41,10 +50,13 @@ class Carried {
 
 class SweepLowerer {
  public:
-  SweepLowerer(const UOp& ast, const UOp& loop, const OneSweep& sweep)
-      : ast_(ast), loop_(loop), sweep_(sweep), deps_(ast) {
-    for (const Node* n : toposort(ast))
-      if (n->op == Op::Register) registers_ = std::max(registers_, n->get<int64_t>() + 1);
+  SweepLowerer(const UOp& ast, const UOp& loop, const OneSweep& sweep,
+               const std::optional<SubgroupRows>& rows)
+      : ast_(ast), loop_(loop), sweep_(sweep), rows_(rows), deps_(ast) {
+    for (const Node* n : toposort(ast)) {
+      if (n->op == Op::Register) registers_ = std::max(registers_, register_number(n) + 1);
+      if (n->op == Op::Shared) memories_ = std::max(memories_, n->get<SharedArg>().number + 1);
+    }
   }
 
   UOp lower() {
@@ -63,10 +75,12 @@ class SweepLowerer {
       for (const UOp& x : closed_ranges(r.get()))
         if (kind_of(x.get()) == AxisKind::GroupReduce) shared.push_back(x);
       const UOp more = part(r, {{sweep_.max, cast(after, sweep_.max->dtype)}}, shared);
-      const Carried sum(deps_, loop_, deps_.of(more) | deps_.of(scale),
-                        Scalar::of_int(more->dtype, 0), registers_++);
-      const UOp next =
-          make(Op::MulAdd, more->dtype, {sum.current(), cast(scale, more->dtype), more});
+      const MatrixArg* matrix = matrix_of(more.get());
+      UOp by = cast(scale, more->dtype);
+      if (matrix) by = rows_->matrix(by, *matrix, memories_++, std::span(&loop_, 1));
+      const Carried sum(deps_, loop_, deps_.of(more) | deps_.of(by),
+                        Scalar::of_int(more->dtype, 0), registers_++, matrix);
+      const UOp next = make(Op::MulAdd, more->dtype, {sum.current(), by, more});
       // The maximum is carried even if nothing wants it in the end.
       UOp all = sum.after({sum.end(next), max_end});
       if (!shared.empty()) all = make(Op::Reduce, all->dtype, sources(all, shared), r->arg);
@@ -89,8 +103,10 @@ class SweepLowerer {
 
   const UOp ast_, loop_;
   const OneSweep sweep_;
+  const std::optional<SubgroupRows>& rows_;
   RangeDeps deps_;
   int64_t registers_ = 0;
+  int32_t memories_ = 0;
 };
 
 }  // namespace
@@ -107,7 +123,7 @@ void pass_one_sweep(Lowering& l) {
   }
   for (const UOp& loop : loops) {
     const auto sweep = one_sweep(l.ast, std::span(&loop, 1));
-    if (sweep && sweep->max) l.ast = SweepLowerer(l.ast, loop, *sweep).lower();
+    if (sweep && sweep->max) l.ast = SweepLowerer(l.ast, loop, *sweep, l.subgroup_rows).lower();
   }
 }
 

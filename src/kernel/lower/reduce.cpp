@@ -35,7 +35,7 @@ class ReduceLowerer {
       if (n->op == Op::Range && kind_of(n) == AxisKind::GroupReduce) width = n->src(0)->max;
       matrices = matrices || (n->op == Op::Range && kind_of(n) == AxisKind::Subgroup);
       reduces_ += n->op == Op::Reduce;
-      if (n->op == Op::Register) registers_ = std::max(registers_, n->get<int64_t>() + 1);
+      if (n->op == Op::Register) registers_ = std::max(registers_, register_number(n) + 1);
       if (n->op == Op::Shared) shared_ = std::max(shared_, n->get<SharedArg>().number + 1);
     }
     // Reductions in one loop begin and end together, inside all that one of them stands in.

@@ -21,7 +21,7 @@ class WordPairs {
  public:
   WordPairs(const UOp& ast, const Target& target) : deps_(ast), target_(target) {
     for (const Node* n : toposort(ast)) {
-      if (n->op == Op::Register) registers_ = std::max(registers_, n->get<int64_t>() + 1);
+      if (n->op == Op::Register) registers_ = std::max(registers_, register_number(n) + 1);
     }
   }
 

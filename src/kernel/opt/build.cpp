@@ -12,6 +12,8 @@
 #include "kernel/analysis/access.h"
 #include "kernel/analysis/ranges.h"
 #include "kernel/analysis/seen_columns.h"
+#include "kernel/opt/build_row_matrices.h"
+#include "kernel/opt/built_axis.h"
 #include "kernel/opt/matrices.h"
 #include "kernel/opt/rules.h"
 #include "kernel/opt/stage.h"
@@ -22,18 +24,6 @@ namespace tuff::kernel {
 using namespace ir;
 
 namespace {
-
-// An axis as the rebuilt AST sees it.
-struct BuiltAxis {
-  UOp value;                // replaces the range
-  UOp base;                 // the same where a matrix begins
-  UOp first;                // ... and its own elements; empty: where it begins. In granules
-  int64_t granule = 1;      // a power of two; a matrix begins and ends with one
-  UOp slab, within;         // the loop over slabs, and the place in one
-  UOp valid;                // empty: always
-  bool gates = false;       // loads are gated by `valid`; else `value` stays inside the range
-  std::vector<UOp> ranges;  // outermost first
-};
 
 // Makes the ranges of all axes. Nests beside each other have vector lanes and the launch that they
 // are shared out to in common: the same Ranges.
@@ -218,6 +208,11 @@ class Builder {
     for (size_t i = 0; i < built_.size(); i++) {
       if (built_[i].gates) gating_.push_back(i);
     }
+    if (!t.row_matrices.empty())
+      rows_.emplace(t, built_, workgroup(), axes_.next_id(), copies_);
+  }
+  std::optional<SubgroupRows> rows() const {
+    return rows_ ? std::optional(rows_->rows()) : std::nullopt;
   }
 
   UOp operator()(const UOp& old, std::span<const UOp> src) {
@@ -231,6 +226,9 @@ class Builder {
   UOp rebuilt(const UOp& old, std::span<const UOp> src) {
     switch (old->op) {
       case Op::Range: return built_[size_t(axis_of(t_, old.get()))].value;
+      case Op::Load:
+        if (rows_ && in_slab(old->src(0))) return element_of_row(old, src);
+        break;
       case Op::Index: return in_slab(old) ? element_of_slab(old, src) : gated(old, src);
       case Op::Shared: return slab_of(old);
       case Op::End:
@@ -369,7 +367,7 @@ class Builder {
     const std::vector<UOp> copies = copy_together(std::move(tile), opts, values);
     for (size_t i = 0; i < copies.size(); i++) {
       const UOp& index = copies[i]->src(0);
-      const auto& [along, across] = lines[i];
+      const UOp &along = lines[i].along, &across = lines[i].across;
       const UOp first =
           substitute(index->src(1), {{along, index_const(0)}, {across, index_const(0)}});
       MatrixPlace& place = factors[source_of(opts[i])];
@@ -390,11 +388,27 @@ class Builder {
   }
   UOp element_of_slab(const UOp& index, std::span<const UOp> src) const {
     const BuiltAxis& b = built_[size_t(axis_of(t_, index->src(1).get()))];
+    if (rows_ && rows_->keeps(without_after(src[0].get()))) return rows_->element(src[0], b.within);
     return make_index(src[0], b.within);
+  }
+  // Of a row that is filled with sums: what its element is made of the one sum. Of one in another
+  // dtype than it was, that is widened.
+  UOp element_of_row(const UOp& load, std::span<const UOp> src) {
+    const UOp raw = make_load(src[0]);
+    const RowMatrices* m = rows_->filled(without_after(load->src(0)->src(0).get()));
+    if (!m) return cast(raw, load->dtype);
+    const UOp& value = m->filled->src(0)->src(1);
+    const UOp sum = make(Op::Register, m->element->dtype, {}, kSumOfRow);
+    const UOp made =
+        substitute(value, {{m->filled->src(1), load->src(0)->src(1)}, {m->element, sum}});
+    return rebuild(made, [&](const UOp& old, std::span<const UOp> below) {
+      return old == sum ? raw : rebuilt(old, below);
+    });
   }
   UOp slab_of(const UOp& memory) const {
     for (size_t a = 0; a < built_.size(); a++) {
       if (!t_.axes[a].slabs) continue;
+      if (rows_ && rows_->keeps(memory.get())) return rows_->memory(memory);
       int64_t elements = 1;
       for (const AxisPart& p : std::span(t_.axes[a].parts).subspan(1)) elements *= p.size->max;
       return make(Op::Shared, memory->dtype, {},
@@ -412,6 +426,8 @@ class Builder {
   }
 
   UOp closing(const UOp& old, std::span<const UOp> src) {
+    if (rows_ && old->op == Op::Reduce)
+      if (const RowMatrices* m = rows_->of_reduce(old)) return rows_->sums(*m, src[0]);
     std::vector<UOp> out{src[0]};
     for (int a : closed(old)) {
       const BuiltAxis& b = built_[size_t(a)];
@@ -430,6 +446,8 @@ class Builder {
         out[0] = identity_unless(old, a, out[0]);
       }
     }
+    if (rows_ && old->op == Op::End)
+      if (const UOp end = rows_->end(old, src[0], std::span<const UOp>(out).subspan(1))) return end;
     if (t_.matrices && old == t_.matrices->reduce)
       return matrices(std::span<const UOp>(out).subspan(1));
     if (t_.matrices && old->op == Op::End) {
@@ -608,12 +626,15 @@ class Builder {
   };
   std::vector<MaskedCopy> masked_;
   int32_t copies_ = 0;  // and rows that are kept: Shared memory numbered so far
+  static constexpr int64_t kSumOfRow = -1;   // stands for one, while its row's value is rebuilt
+  std::optional<RowMatrixBuilder> rows_;     // where matrices of kept rows are multiplied
 };
 
 }  // namespace
 
-UOp build(const Tiling& t) {
+UOp build(const Tiling& t, std::optional<SubgroupRows>* rows) {
   Builder builder(t);
+  if (rows) *rows = builder.rows();
   return rebuild(t.ast,
                  [&](const UOp& old, std::span<const UOp> src) { return builder(old, src); });
 }

@@ -33,6 +33,7 @@ class GpuKeptRows : Chooser {
     if (std::ranges::none_of(t_.axes, [](const Axis& a) { return a.kept; })) return false;
     row_ = row_axis();
     find_nests();
+    if (multiply_matrices()) return true;
     const std::optional<Tile> tile = apply_cheapest();
     for (int a = 0; a < count(); a++) {
       if (axis(a).shared && loop_left(a)) try_apply(t_, {OptKind::Group, a, 0});
@@ -100,6 +101,100 @@ class GpuKeptRows : Chooser {
         return contains(sums_, axis_of(t_, own.get()));
       });
     }
+  }
+
+  // ---- by cooperative matrices ----
+  struct MatrixTile {
+    int64_t slab = 0, shares = 2, lanes = 1, subgroups = 1;
+    int64_t shape = 0;  // of the Target's
+    double cost = 0;
+  };
+  // Both products, if all of them can be.
+  bool multiply_matrices() {
+    if (t_.slab_axes.empty() || products_.size() != 2 || row_ < 0 ||
+        !allows(target_, OptKind::Matrix))
+      return false;
+    const Tiling before = t_;
+    std::optional<Tiling> best;
+    double cost = 0;
+    for (const MatrixTile& tile : matrix_tiles()) {
+      if (best && tile.cost >= cost) continue;
+      t_ = before;
+      if (split(tile)) best = t_, cost = tile.cost;
+    }
+    t_ = best ? *best : before;
+    return best.has_value();
+  }
+  std::vector<MatrixTile> matrix_tiles() const {
+    std::vector<MatrixTile> out;
+    const int64_t lanes = target_.subgroup_size;
+    for (int64_t shape = 0; shape < int64_t(target_.matrix_shapes.size()); shape++) {
+      for (int64_t slab = 32; slab <= kMostSlab; slab *= 2) {
+        for (int64_t shares = 2; shares <= 8; shares *= 2) {
+          for (int64_t own = 1; own <= 8; own *= 2) {
+            for (int64_t subgroups = 1; subgroups <= 8; subgroups *= 2) {
+              MatrixTile tile{slab, shares, own, subgroups, shape, 0};
+              const int64_t rows = lanes / shares * own;
+              if (left(row_) % (rows * subgroups) != 0 || slab > left(t_.slab_axes[0])) continue;
+              tile.cost = cost_of(tile, rows);
+              if (tile.cost > 0) out.push_back(tile);
+            }
+          }
+        }
+      }
+    }
+    return out;
+  }
+  // 0: it does not fit. Of an element of a row, in multiply-adds of a lane: factors that a subgroup
+  // loads and the workgroup copies, scales of what is summed, waiting at barriers.
+  double cost_of(const MatrixTile& tile, int64_t rows) const {
+    constexpr double kLoaded = 2, kScale = 4, kBarriers = 2000, kOther = 1;
+    const MatrixShape& s = target_.matrix_shapes[size_t(tile.shape)];
+    const int64_t lanes = target_.subgroup_size, all = rows * tile.subgroups,
+                  narrow = int64_t(size_bytes(s.a)), factors = s.k * (rows + 2 * s.n);
+    int64_t held = factors / lanes + cost::kOtherRegisters, summed = 0, width = 0;
+    for (const Product& p : products_) {
+      const int64_t columns = is_last(p) ? left(p.column) : tile.slab;
+      held += rows * columns / lanes;
+      (is_last(p) ? width : summed) += is_last(p) ? columns : p.length;
+    }
+    const int64_t bytes =
+        narrow * (all * tile.slab + (all + tile.slab) * summed + width * tile.slab);
+    if (held > cost::most_registers(target_) || bytes > int64_t(target_.shared_bytes)) return 0;
+    const double loaded = kLoaded * double(summed + width) / double(rows) +
+                          double(summed) / double(tile.slab) +
+                          2 * double(summed + width) / double(all),
+                 scaled = kScale * double(width) / double(tile.slab),
+                 waited = kBarriers / double(tile.slab * all);
+    const double groups = double(k_.outputs) / double(all);
+    return (loaded + scaled + waited + kOther) * idle(lanes * tile.subgroups, bytes, groups);
+  }
+  bool split(const MatrixTile& tile) {
+    for (const Product& p : products_)
+      if (is_last(p) && !try_apply(t_, {OptKind::Upcast, p.column, left(p.column)})) return false;
+    if (!try_apply(t_, {OptKind::Slab, t_.slab_axes[0], tile.slab})) return false;
+    constexpr int64_t kTogether = 4;
+    for (const int a : fills_) {
+      if (left(a) % (kTogether * tile.shares) == 0) try_apply(t_, {OptKind::Upcast, a, kTogether});
+      if (!try_apply(t_, {OptKind::Local, a, tile.shares})) return false;
+    }
+    for (const int a : sums_) {
+      if (left(a) % (kTogether * tile.shares) == 0) try_apply(t_, {OptKind::Unroll, a, kTogether});
+      if (!try_apply(t_, {OptKind::GroupReduce, a, tile.shares})) return false;
+    }
+    if (tile.lanes > 1 && !try_apply(t_, {OptKind::Upcast, row_, tile.lanes})) return false;
+    const int64_t local = int64_t(target_.subgroup_size) / tile.shares * tile.subgroups;
+    if (!try_apply(t_, {OptKind::Local, row_, local})) return false;
+    for (int a = 0; a < count(); a++)
+      if (axis(a).shared && loop_left(a)) try_apply(t_, {OptKind::Group, a, 0});
+    // Weights may lie where scores were once both are known: those of the result come first.
+    for (const bool last : {true, false}) {
+      for (int p = 0; p < int(products_.size()); p++)
+        if (is_last(products_[size_t(p)]) == last &&
+            !try_apply(t_, {OptKind::Matrix, int(products_[size_t(p)].factors) / 2, tile.shape}))
+          return false;
+    }
+    return true;
   }
 
   bool becomes_more(const UOp& product) const {
@@ -267,11 +362,14 @@ class GpuKeptRows : Chooser {
   }
   // What is lost where a core has too few invocations to choose from.
   double idle(const Tile& tile, double groups) const {
+    return idle(tile.invocations(), bytes_of(tile), groups);
+  }
+  double idle(int64_t invocations, int64_t bytes, double groups) const {
     constexpr double kEnough = 256;
     const double cores = double(std::max<uint32_t>(target_.cores, 1));
-    const double fitting = std::floor(double(target_.shared_bytes) / double(bytes_of(tile)));
+    const double fitting = std::floor(double(target_.shared_bytes) / double(bytes));
     const double resident =
-        std::min(std::clamp(fitting, 1.0, 16.0), groups / cores) * double(tile.invocations());
+        std::min(std::clamp(fitting, 1.0, 16.0), groups / cores) * double(invocations);
     const double waits = resident < kEnough ? 1 + 0.25 * (kEnough / resident - 1) : 1;
     const double rounds = std::ceil(groups / cores);
     return waits * rounds * cores / groups;

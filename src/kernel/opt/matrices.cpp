@@ -27,7 +27,8 @@ struct Walk {
   int64_t divisor = 0;         // of all steps of what is no axis, and of the constant
 };
 
-// The factor in the shape's dtype, before it is converted to that of the sum.
+}  // namespace
+
 UOp narrow_factor(const UOp& factor) {
   return factor->op == Op::Cast ? factor->src(0) : factor;
 }
@@ -38,6 +39,8 @@ std::string factor_refusal(const UOp& factor, DType t) {
     if (n->op == Op::Reduce || n->op == Op::Shared) return "a factor is a sum, or kept";
   return {};
 }
+
+namespace {
 
 // Whether it lies in a buffer, with steps along axes alone.
 bool walks_axes(Walk& w, const UOp& index, const Tiling& tiling) {
@@ -203,12 +206,16 @@ class Choice {
   const int64_t interleaved_;
 };
 
+}  // namespace
+
 UOp sum_of(const UOp& ast, const UOp& product) {
   for (const Node* n : toposort(ast)) {
     if (n->op == Op::Reduce && n->src(0) == product) return UOp(n);
   }
   return {};
 }
+
+namespace {
 
 // How the sums lie where nothing but a conversion is between them and the kernel's only store.
 std::optional<MatrixLines> stored_lines(const UOp& ast, const Tiling& tiling,
@@ -344,7 +351,7 @@ std::string matrix_refusal(const Tiling& t, const Opt& o) {
   const TargetFeatures& f = t.target.features;
   if (o.amount < 0 || o.amount >= int64_t(t.target.matrix_shapes.size()))
     return "the target lists no such shape";
-  if (!t.applied.empty()) return "other opts have been applied already";
+  if (!t.applied.empty() && !keeps_rows(t)) return "other opts have been applied already";
   const MatrixShape& shape = t.target.matrix_shapes[size_t(o.amount)];
   const int64_t lanes = t.target.subgroup_size, size = int64_t(shape.m) * shape.n;
   const bool alone = !t.target.has_local;  // a thread multiplies
@@ -354,7 +361,8 @@ std::string matrix_refusal(const Tiling& t, const Opt& o) {
   if (size % lanes != 0 || !std::has_single_bit(uint64_t(lanes)))
     return "the lanes of a subgroup do not share a matrix evenly";
   if (!f.storage8 || !f.storage16) return "the target does not load its elements as they are";
-  if (t.nests > 1 || t.reductions.size() != 1 || kept_bytes(t) > 0)
+  if (keeps_rows(t)) return row_matrix_refusal(t, o);
+  if (t.nests > 1 || t.reductions.size() != 1)
     return "the kernel computes more than one sum";
   MatrixProduct p;
   if (std::string why = matrix_product(t.ast, t, o.axis, shape, p); !why.empty()) return why;
@@ -447,6 +455,7 @@ std::string matrix_copy_refusal(const Tiling& t, const Opt& o) {
 }
 
 void take_matrix(Tiling& t, const Opt& o) {
+  if (keeps_rows(t)) return take_row_matrices(t, o);
   const std::string none = matrix_product(
       t.ast, t, o.axis, t.target.matrix_shapes[size_t(o.amount)], t.matrices.emplace());
   TUFF_CHECK(none.empty(), "{}: {}", to_string(o), none);

@@ -19,6 +19,12 @@ namespace tuff::kernel {
 std::string matrix_product(const ir::UOp& ast, const Tiling& t, int number,
                            const MatrixShape& shape, MatrixProduct& out);
 
+// The sum that adds up these products as they are; empty: there is none.
+ir::UOp sum_of(const ir::UOp& ast, const ir::UOp& product);
+// The factor in the shape's dtype, before it is converted to that of the sum.
+ir::UOp narrow_factor(const ir::UOp& factor);
+std::string factor_refusal(const ir::UOp& factor, DType t);
+
 // Who goes on with which element of a fragment, as its lanes read it: in turn, a few neighbours
 // each. Where sums are stored as matrices: all lanes, with the first.
 struct MatrixElements {

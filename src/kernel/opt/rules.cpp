@@ -228,6 +228,8 @@ std::string refusal(const Tiling& t, const Opt& o) {
   const OptRule& rule = rule_of(o.kind);
   std::string why;
   if (t.matrices && rule.subject != Subject::Product) why = refusal_beside_matrices(t, o);
+  if (!t.row_matrices.empty() && o.kind != OptKind::Matrix && o.kind != OptKind::Group)
+    why = "subgroups hold matrices of the rows as they are";
   if (!why.empty()) return why;
   if (rule.subject == Subject::Copy || rule.subject == Subject::Product) return rule.refusal(t, o);
   if (!t.staged.empty()) return "what is staged has been copied for the loops as they are";

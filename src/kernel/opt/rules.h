@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "kernel/opt/subgroup_rows.h"
 #include "kernel/opt/tiling.h"
 
 namespace tuff::kernel {
@@ -12,7 +13,9 @@ namespace tuff::kernel {
 std::string refusal(const Tiling& t, const Opt& o);  // why it is illegal; empty: it is not
 void apply(Tiling& t, const Opt& o);                 // InvalidArgument with that reason
 bool try_apply(Tiling& t, const Opt& o);             // false, and nothing has changed: it is illegal
-ir::UOp build(const Tiling& t);  // the AST with its ranges split, renumbered from 0
+// The AST with its ranges split, renumbered from 0. `rows`: gets those of subgroups that multiply
+// matrices of kept rows.
+ir::UOp build(const Tiling& t, std::optional<SubgroupRows>* rows = nullptr);
 
 // What a good schedule looks like for this Target, from its numbers alone.
 void apply_heuristics(Tiling& t, const ir::UOp& ast, const Target& target);
@@ -41,6 +44,9 @@ std::string ahead_refusal(const Tiling& t, const Opt& o);
 std::string matrix_refusal(const Tiling& t, const Opt& o);
 void take_matrix(Tiling& t, const Opt& o);
 std::string matrix_copy_refusal(const Tiling& t, const Opt& o);
+// row_matrices.cpp: of kernels that keep rows
+std::string row_matrix_refusal(const Tiling& t, const Opt& o);
+void take_row_matrices(Tiling& t, const Opt& o);
 std::string refusal_beside_matrices(const Tiling& t, const Opt& o);  // of what may follow it
 
 // A part of the axis' main loop, inside what is left of it.

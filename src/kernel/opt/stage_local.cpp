@@ -93,9 +93,10 @@ class Copy {
     });
     const bool padded = is_matrix || written_across();
     pitch_ = extent(inner_) + (padded ? padding(element_bytes_) : 0);
+    if (is_matrix && written_across()) together_ = tile.matrices[index].together;
     const int64_t size = tile.read_across      ? transposed_copy_count(count_, row(), per_word_)
                          : outer_.empty() ? count_
-                                          : extent(outer_) * pitch_;
+                                          : extent(outer_) * pitch_ + gaps(extent(outer_));
     first_ = places > 1 ? iteration_of(tile.around, places) * size : index_const(0);
     memory_ = make(Op::Shared, value->dtype, {}, SharedArg{number, size * places});
     share_out(next_id);
@@ -127,8 +128,11 @@ class Copy {
       const auto [length, pitch] = padded_row(row(), per_word_);
       return first_ + element + floordiv(element, index_const(length)) * (pitch - length);
     }
-    return first_ + flat(outer_, digits) * pitch_ + flat(inner_, digits);
+    const UOp line = flat(outer_, digits), at = line * pitch_ + flat(inner_, digits);
+    return first_ + (together_ ? at + floordiv(line, index_const(together_)) * gap() : at);
   }
+  int64_t gap() const { return padding(element_bytes_); }
+  int64_t gaps(int64_t lines) const { return together_ ? ceil_div(lines, together_) * gap() : 0; }
 
   // As many neighbours as one access reads, or a word of packed numbers holds.
   int64_t read_together() {
@@ -191,6 +195,7 @@ class Copy {
   std::vector<UOp> outer_, inner_;  // as the copy lies in workgroup memory, in rows of `inner_`
   std::vector<UOp> walk_;           // all of them, as they lie in the value's memory
   int64_t count_ = 1, pitch_ = 1;
+  int64_t together_ = 0;  // lines after which the next ones lie a gap further
   UOp first_;  // element of the place that this iteration fills
   UOp memory_, valid_;
   std::vector<UOp> loops_, lanes_;

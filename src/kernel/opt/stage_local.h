@@ -23,6 +23,9 @@ struct LocalTile {
   // inside. Lines stay lines in the copy, one pitch apart. None: no value is a matrix.
   struct Lines {
     ir::UOp along, across;
+    // Lines of one matrix: where the copy is written across its lines, those of the next one begin in
+    // other banks. 0: all lines are one pitch apart.
+    int64_t together = 0;
   };
   std::vector<Lines> matrices;
   std::vector<ir::UOp> around;       // loops outside the copies

@@ -64,6 +64,15 @@ struct MatrixProduct {
   const MatrixOperand& factor(int source) const { return source == a.source ? a : b; }
 };
 
+// A sum of products of a kernel that keeps rows, by cooperative matrices: subgroups hold a tile of
+// rows each, and the matrices of both factors lie in copies or in a kept row.
+struct RowMatrices {
+  MatrixProduct product;
+  ir::UOp filled;  // the End of the row that is filled with the sums; empty: they are stored
+  ir::UOp element; // ... what that row holds: the sum, or what all that is made of it rounds it to
+  ir::UOp kept;    // the End of the row that is the left factor; empty: that is copied
+};
+
 // Axes: output ranges in loop order, then those that fill kept rows, then those of reductions, in
 // the order of the graph.
 struct Tiling {
@@ -116,6 +125,7 @@ struct Tiling {
   std::vector<Stored> stored;
   std::vector<Opt> applied, staged, ahead;  // all; of them, those that copy
   std::optional<MatrixProduct> matrices;
+  std::vector<RowMatrices> row_matrices;  // of a kernel that keeps rows
   // Whether invocations that share a reduction stand further apart than those of different outputs.
   bool shares_outermost = false;
   SpreadLaunch spread;
