@@ -178,6 +178,14 @@ struct ContextShareParameters {
   Handle va_space;
   uint32_t flags, subcontext;  // subcontext: out
 };
+// Memory by its physical address, as the GSP's firmware is told of it; 0: none.
+inline constexpr uint32_t kSystemMemory = 1, kVideoMemory = 2;  // address spaces (ADDR_*)
+struct MemoryDescription {
+  uint64_t base, size_bytes;
+  uint32_t address_space, caching;
+};
+// USERD and the record of errors are named by handles to the kernel driver, which fills what is
+// behind `id` for the firmware.
 struct ChannelParameters {
   Handle error, buffer;
   uint64_t gpfifo_address;
@@ -186,9 +194,17 @@ struct ChannelParameters {
   std::array<Handle, 8> userd_memory;
   std::array<uint64_t, 8> userd_offset;
   uint32_t engine, id;  // id: out
+  uint32_t subdevice;
+  Handle ecc_error;
+  MemoryDescription instance, userd, ramfc, method_buffer;
+  Handle physical_group;
+  uint32_t internal_flags;
+  MemoryDescription error_notifier, ecc_error_notifier;
+  uint32_t process[2];
+  uint32_t encryption[14];
 };
 static_assert(sizeof(DeviceParameters) == 56 && sizeof(MemoryParameters) == 120 &&
-              sizeof(VaSpaceParameters) == 48 && sizeof(ChannelParameters) == 136);
+              sizeof(VaSpaceParameters) == 48 && sizeof(ChannelParameters) == 360);
 // RM_ALLOC copies as many bytes as its own struct has, whatever the caller says.
 inline constexpr uint32_t kMostParameterBytes = 512;
 

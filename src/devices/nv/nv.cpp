@@ -6,6 +6,7 @@
 #include "devices/nv/load/driver_assembler.h"
 #include "devices/nv/nv_device.h"
 #include "devices/nv/pci/named_gpu.h"
+#include "devices/nv/rm/uvm_space.h"
 #include "devices/selector.h"
 
 namespace tuff::devices {
@@ -34,7 +35,8 @@ Candidate candidate_of(const std::shared_ptr<Client>& client, const nvrm::CardIn
     const Gpu gpu(client, card);
     const GpuFacts& f = gpu.facts();
     // Never the default: emulated ones are slow, and on hardware it has never run.
-    return {name, f.missing.empty(), f.missing, describe(f, *client, name, emulated), 0};
+    return {name, f.missing.empty(), f.missing,
+            describe(f, kKernelDriver, client->version(), name, emulated), 0};
   } catch (const Error& e) {
     return {.name = name, .reason = without_name(e.what())};
   }
@@ -102,7 +104,8 @@ std::unique_ptr<hcq::Device> nv_open(NvIface& iface, const std::string& selector
     choices.push_back({c.info.description, c.info.uuid, c.info.description});
   const size_t i = all[0].name == kNv ? 0 : choose(kNv, choices, selector);
   if (!all[i].usable) fail<Unsupported>("{}: {}", all[i].name, all[i].reason);
-  return std::make_unique<NvDevice>(iface, client, cards[i], all[i].name);
+  return std::make_unique<NvDevice>(iface, std::make_unique<UvmSpace>(client, cards[i]),
+                                    all[i].name);
 }
 
 }  // namespace tuff::devices

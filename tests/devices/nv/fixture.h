@@ -11,6 +11,7 @@
 #include "base/error_of.h"
 #include "base/os.h"
 #include "devices/nv/nv_device.h"
+#include "devices/nv/rm/uvm_space.h"
 #include "devices/open_device.h"
 #include "devices/ptx_kernels.h"
 #include "emu/nv/assembler.h"
