@@ -80,6 +80,9 @@ class Bus::Memory final : public HostMemory {
     if (!m->second.readable || !m->second.writable) return fault("it may not both read and write");
     return reinterpret_cast<std::byte*>(m->second.host + (address - m->first));
   }
+  std::unique_lock<std::recursive_mutex> hold() override {
+    return std::unique_lock(bus_.mutex_);
+  }
 
  private:
   Bus& bus_;
@@ -147,6 +150,11 @@ int Bus::keep(Open open) {
   return fd;
 }
 
+void Bus::tell_unmapped(const Container& c, uint64_t address, uint64_t size_bytes) {
+  for (const auto& [name, state] : states_)
+    if (state.container.get() == &c) slots_[name].function->unmapped(address, size_bytes);
+}
+
 bool Bus::is_viable(const std::string& group) const {
   return std::all_of(slots_.begin(), slots_.end(), [&](const auto& s) {
     const std::string& driver = s.second.driver;
@@ -176,7 +184,11 @@ int Bus::close(int fd) {
   std::lock_guard lock(mutex_);
   Open* open = find(fd);
   if (!open) return os::system_kernel().close(fd);
-  if (open->kind == Open::Kind::Device) states_[open->slot->address] = {};
+  if (open->kind == Open::Kind::Container) tell_unmapped(*open->container, 0, ~uint64_t{0});
+  if (open->kind == Open::Kind::Device) {
+    open->slot->function->unmapped(0, ~uint64_t{0});
+    states_[open->slot->address] = {};
+  }
   if (open->kind == Open::Kind::Group && open->container) --open->container->groups;
   open_.erase(fd);
   ::close(fd);
@@ -272,6 +284,7 @@ int Bus::unmap_dma(Container& c, void* argument) {
     return answer("VFIO_IOMMU_UNMAP_DMA", EINVAL,
                   fmt::format("{} bytes at {:#x} were not mapped so", u.size, u.iova));
   c.mappings.erase(found);
+  tell_unmapped(c, u.iova, u.size);
   return 0;
 }
 

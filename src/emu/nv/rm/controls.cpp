@@ -116,7 +116,7 @@ void Objects::control(const nvrm::Control& c, std::span<std::byte> parameters,
   } else if (c.command == control::GetSubmitToken) {
     want(o.channel != nullptr);
     auto token = exactly<nvrm::SubmitToken>(parameters, "GPFIFO_GET_WORK_SUBMIT_TOKEN");
-    token.token = o.channel->id;
+    token.token = o.channel->token;
     put_back(parameters, token);
   } else if (c.command == control::GetMmuFaultInfo) {
     want(o.channel != nullptr);

@@ -84,6 +84,7 @@ struct GspScene {
     bus->add({kGspSlot, 0x10de, 0x2204, 0x030000, "vfio-pci", "7", {1u << 24, 1u << 28}, gpu});
   }
   ~GspScene() {
+    engines.stop();
     EXPECT_EQ(mistakes, expected);
     EXPECT_EQ(bus->stats().files, 0u);
     EXPECT_EQ(objects.count(), 0u);

@@ -72,6 +72,7 @@ void walk_tables(SpaceScene& s) {
   VideoMemory memory(*s.device, s.family(), s.regions, 1000);
   constexpr uint64_t address = 1ull << 36;
   const uint64_t piece = memory.reserve(4 * kMiB, 2 * kMiB, false);
+  std::optional<DmaMemory> host(std::in_place, *s.device, 8192);
   nvrm::Handle handle = 0;
   {
     GspSpace space(calls, device.handle(), s.gsp.chip().family->mmu, memory);
@@ -80,7 +81,7 @@ void walk_tables(SpaceScene& s) {
     ASSERT_TRUE(root);
     EXPECT_FALSE(s.translate(*root, address).is_mapped());
     space.pages().map(address, 4 * kMiB, piece, {});
-    space.pages().map(address + 4 * kMiB, 8192, 0x12345000, {.aperture = Aperture::System});
+    space.pages().map(address + 4 * kMiB, 8192, host->address(), {.aperture = Aperture::System});
     EXPECT_GT(s.gpu->invalidates, 0u) << "the GPU was told";
     const auto first = s.translate(*root, address + 3 * kMiB + 5);
     ASSERT_TRUE(first.is_mapped()) << first.fault;
@@ -90,11 +91,19 @@ void walk_tables(SpaceScene& s) {
     const auto second = s.translate(*root, address + 4 * kMiB + 4096);
     ASSERT_TRUE(second.is_mapped()) << second.fault;
     EXPECT_FALSE(second.video);
-    EXPECT_EQ(second.physical, 0x12346000u);
+    EXPECT_EQ(second.physical, host->address() + 4096);
+    const auto& engines = s.objects.find(calls->root(), handle).space->context->addresses;
+    const auto video = engines.find(address + 3 * kMiB), system = engines.find(address + 4 * kMiB);
+    ASSERT_TRUE(video && system);
+    EXPECT_EQ(video->buffer->memory, s.gpu->video() + piece) << "what engines reach";
+    EXPECT_EQ(system->buffer->memory, host->host());
     const uint32_t before = s.gpu->invalidates;
     space.pages().unmap(address, 4 * kMiB);
     EXPECT_FALSE(s.translate(*root, address).is_mapped());
+    EXPECT_FALSE(engines.find(address));
     EXPECT_GT(s.gpu->invalidates, before);
+    host.reset();
+    EXPECT_FALSE(engines.find(address + 4 * kMiB)) << "the IOMMU has nothing there";
     space.pages().unmap(address + 4 * kMiB, 8192);
   }
   EXPECT_FALSE(s.gpu->firmware()->directory(handle)) << "no table of memory that is given back";
