@@ -61,7 +61,8 @@ class Bus final : public os::Kernel {
   // Of the function at that address, which outlives what is returned.
   std::unique_ptr<HostMemory> host_memory(const std::string& address);
 
-  // Texts of sysfs by path, for tests to damage: what add() made of the slots.
+  // Texts of sysfs by path, for tests to damage: what add() made of the slots; and files of NVIDIA's
+  // folder for firmware, of which there are no others.
   std::map<std::string, std::string> files;
   // The n-th call from here on (open, ioctl, mmap, pread, pwrite) fails so; 0: none.
   uint64_t fail_at = 0;
@@ -70,6 +71,7 @@ class Bus final : public os::Kernel {
     uint64_t calls = 0, files = 0, mappings = 0;
   };
   Stats stats() const;
+  std::vector<int> open_files() const;
 
   int open(const std::string& path, int flags) override;
   int close(int fd) override;

@@ -104,7 +104,12 @@ void Channel::add_engines(std::span<const uint32_t> classes) {
         std::make_unique<Object>(group_.parents().calls, handle(), engine, "engine"));
 }
 
-Channel::~Channel() { engines_.clear(); }
+Channel::~Channel() { destroy(); }
+
+void Channel::destroy() noexcept {
+  engines_.clear();
+  channel_.reset();
+}
 
 void Channel::read_token() {
   nvrm::SubmitToken token{};

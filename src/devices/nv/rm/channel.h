@@ -92,6 +92,8 @@ class Channel {
   nvrm::ChannelParameters parameters() const;
   void create(const nvrm::ChannelParameters& parameters);
   void add_engines(std::span<const uint32_t> classes);
+  // The channel is gone, its memory not yet.
+  void destroy() noexcept;
   const Buffer& memory() const { return *memory_; }
 
  private:

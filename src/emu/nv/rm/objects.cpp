@@ -25,6 +25,13 @@ void give(std::span<std::byte> to, const T& value) {
 constexpr uint32_t kRunlist = 1;  // of the graphics engine; any number
 constexpr uint32_t kAlone = 1u << 31;  // in the number of a group: a channel that has none
 
+// Of a channel that is to have one: a page of USERD, and which of its eight (NVOS04_FLAGS_CHANNEL_
+// USERD_INDEX_*). 0: any.
+uint32_t number_of(uint32_t flags) {
+  const bool fixed = flags >> 21 & 1;
+  return fixed ? (flags >> 12 & 0x1ff) * 8 + (flags >> 8 & 7) : 0;
+}
+
 const nvrm::Branch& branch_of(uint32_t number) {
   for (const nvrm::Branch& b : nvrm::kBranches)
     if (b.number == number) return b;
@@ -206,7 +213,8 @@ void Objects::make_memory(Object& o, std::span<std::byte> parameters) {
 
 void Objects::make_space(Object& o, std::span<std::byte> parameters) {
   const auto p = taken<nvrm::VaSpaceParameters>(parameters);
-  if (p.flags != (nvrm::kSpaceExternallyOwned | nvrm::kSpacePageFaulting))
+  const bool managed = addresses && p.flags == 0;  // by the firmware, in part
+  if (!managed && p.flags != (nvrm::kSpaceExternallyOwned | nvrm::kSpacePageFaulting))
     refuse_rm(Status::NotSupported, "a VA space with flags {:#x}", p.flags);
   o.space = std::make_shared<SpaceObject>();
   o.space->gpu = o.gpu;
@@ -275,7 +283,8 @@ void Objects::make_channel(Client& c, Object& o, std::span<std::byte> parameters
   if (owner == c.objects.end() || owner->second.parent != o.parent || !owner->second.space)
     refuse_rm(Status::InvalidArgument, "a channel with a subcontext of another group");
   auto channel = std::make_shared<ChannelObject>();
-  channel->id = next_channel_++;
+  channel->id = addresses ? number_of(p.flags) : 0;
+  if (channel->id == 0) channel->id = next_channel_++;
   // Bits 22 to 16 are the list of channels; Blackwell's of 12.0 say that there is one.
   channel->token = channel->id | kRunlist << 16 | (chip_.sm == 120 ? nvrm::kRunlistDoorbell : 0);
   channel->space = owner->second.space;

@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include "devices/nv/pci/gsp.h"
-#include "devices/nv/pci/sample_firmware.h"
+#include "emu/nv/pci/sample_firmware.h"
 #include "devices/nv/pci/vbios.h"
 #include "emu/nv/pci/gpu_function.h"
 #include "emu/pci/bus.h"
 
 namespace tuff::devices::nv::test {
+
+using namespace emu::nv::samples;
 
 inline constexpr const char* kGspSlot = "0000:41:00.0";
 
