@@ -14,16 +14,6 @@ constexpr uint32_t kRcTriggered = 0x1004, kMethodBytes = 0x5000;
 constexpr uint64_t kGpuPage = 4096, kRamfcBytes = 512;
 constexpr uint32_t kPrivileges = 3, kNoNotifiers = 1u << 2 | 1u << 4;  // of internal flags
 
-template <class T>
-T parameter(std::span<const std::byte> from, const char* name) {
-  if (from.size() != sizeof(T))
-    refuse_rm(Status::InvalidParamStruct, "{}: {} bytes, {} are wanted", name, from.size(),
-              sizeof(T));
-  T value;
-  std::memcpy(&value, from.data(), sizeof value);
-  return value;
-}
-
 // Shifts of directories down to the one whose entries cover 512 MiB.
 std::span<const uint8_t> reserved_shifts(uint32_t mmu_version) {
   static constexpr uint8_t shifts[] = {56, 47, 38, 29};
@@ -173,17 +163,17 @@ bool GspChannels::control(const nvrm::Control& c, std::span<std::byte> parameter
       return true;
     case control::MethodBufferSize: {
       of_gpu();
-      auto size = parameter<nvrm::MethodBufferSize>(parameters, "CE_GET_FAULT_METHOD_BUFFER_SIZE");
+      auto size = exactly<nvrm::MethodBufferSize>(parameters, "CE_GET_FAULT_METHOD_BUFFER_SIZE");
       size.bytes = kMethodBytes;
       std::memcpy(parameters.data(), &size, sizeof size);
       return true;
     }
     case control::PromoteContext:
       of_gpu();
-      promote(c, parameter<nvrm::PromoteContext>(parameters, "GPU_PROMOTE_CTX"));
+      promote(c, exactly<nvrm::PromoteContext>(parameters, "GPU_PROMOTE_CTX"));
       return true;
     case control::CopyReservedDirectories:
-      copy_reserved(c, parameter<nvrm::CopyReservedDirectories>(
+      copy_reserved(c, exactly<nvrm::CopyReservedDirectories>(
                            parameters, "VASPACE_COPY_SERVER_RESERVED_PDES"));
       return true;
     default: return false;

@@ -13,15 +13,6 @@ using nvrm::Status;
 namespace control = nvrm::control;
 
 template <class T>
-T exactly(std::span<const std::byte> from, const char* name) {
-  if (from.size() != sizeof(T))
-    refuse_rm(Status::InvalidParamStruct, "{}: {} bytes, {} are wanted", name, from.size(),
-              sizeof(T));
-  T value;
-  std::memcpy(&value, from.data(), sizeof value);
-  return value;
-}
-template <class T>
 void put_back(std::span<std::byte> to, const T& value) {
   std::memcpy(to.data(), &value, sizeof value);
 }

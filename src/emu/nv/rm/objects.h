@@ -7,8 +7,10 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +30,17 @@ struct RmRefused {
 template <class... Args>
 [[noreturn]] void refuse_rm(nvrm::Status status, fmt::format_string<Args...> text, Args&&... args) {
   throw RmRefused{status, fmt::format(text, std::forward<Args>(args)...)};
+}
+
+// A call's parameters, of which the driver compares the size for equality.
+template <class T>
+T exactly(std::span<const std::byte> from, const char* name) {
+  if (from.size() != sizeof(T))
+    refuse_rm(nvrm::Status::InvalidParamStruct, "{}: {} bytes, {} are wanted", name, from.size(),
+              sizeof(T));
+  T value;
+  std::memcpy(&value, from.data(), sizeof value);
+  return value;
 }
 
 // An allocation, which its mappings and handles keep.
