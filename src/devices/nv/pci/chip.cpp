@@ -29,8 +29,8 @@ constexpr ChipFamily kGb20x = {"gb20x", "gb202", MmuVersion::V3, 0xb80f60, GspSt
                               nvrm::kRunlistDoorbell};
 
 // GB20x lists newer classes of channels and doorbells too (0xca6f, 0xc761), of which nothing is
-// needed. Turing and GA100 are left out: their programs for falcons are loaded otherwise. GB10B is part of
-// a system on a chip, which has no video memory of its own.
+// needed. Turing and GA100 are left out: their programs for falcons are loaded otherwise. GB10B is
+// part of a system on a chip, which has no video memory of its own.
 constexpr Chip kPciChips[] = {
     {"GA102", 0x172, &kGa10x}, {"GA103", 0x173, &kGa10x}, {"GA104", 0x174, &kGa10x},
     {"GA106", 0x176, &kGa10x}, {"GA107", 0x177, &kGa10x}, {"AD102", 0x192, &kAd10x},

@@ -80,10 +80,11 @@ GraphicsContext::GraphicsContext(const GraphicsParts& parts, GspVaSpace& space,
       p.id = kind.id;
       p.initialize = initialized;
       p.unmapped = fresh && kind.id == buffer::AccessMap;
-      const bool attributes = kind.id == buffer::Attributes;
+      const uint64_t alignment =
+          kind.id == buffer::Attributes ? std::bit_ceil(bytes) : page_for(bytes);
       if (!p.unmapped)
         p.address = b.address =
-            space.map(b.memory->address(), bytes, attributes ? std::bit_ceil(bytes) : page_for(bytes),
+            space.map(b.memory->address(), bytes, alignment,
                       {.writable = kind.writable, .cached = !kind.initialized});
       if (!initialized) continue;
       p.physical = b.memory->address();

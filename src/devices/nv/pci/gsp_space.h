@@ -1,6 +1,6 @@
 // GspSpace and GspBuffer: a space of a GPU that this process drives alone (PciGpu), and memory that
-// is mapped there: pieces of video memory, or of the host's that the IOMMU translates. What UvmSpace
-// (rm/uvm_space.h) is through NVIDIA's kernel driver. Made by what opens a GPU by PCI.
+// is mapped there: pieces of video memory, or of the host's that the IOMMU translates. What
+// UvmSpace (rm/uvm_space.h) is through NVIDIA's kernel driver. Made by what opens a GPU by PCI.
 #pragma once
 
 #include <memory>

@@ -48,8 +48,9 @@ class PageTable {
   uint64_t root() const;  // address of the outermost table
   uint32_t root_entries() const;
   uint64_t end_of_addresses() const;
-  // The directories on the way to an address, from the outermost to that of `shift`, which stay even
-  // where nothing is mapped: who else fills entries of the last does so below them. OutOfMemory.
+  // The directories on the way to an address, from the outermost to that of `shift`, which stay
+  // even where nothing is mapped: who else fills entries of the last does so below them.
+  // OutOfMemory.
   std::vector<PageDirectory> keep_directories(uint64_t address, uint32_t shift);
   // Whole pages of 4 KiB. InvalidArgument where something is mapped already, or beyond what entries
   // have room for; OutOfMemory without room for tables; either leaves everything as it was.

@@ -17,7 +17,7 @@ namespace tuff::devices::nv {
 
 class PciGpu {
  public:
-  // Throws what its parts throw; Unsupported for a GPU that has no programs' classes that are known.
+  // Throws what its parts throw; Unsupported for a GPU of a generation that is not known.
   PciGpu(std::shared_ptr<os::Kernel> kernel, const PciFunction& function, uint64_t timeout_ms);
   ~PciGpu();
   PciGpu(const PciGpu&) = delete;

@@ -1,7 +1,7 @@
 // ChannelGroup and Channel: the queues of a GPU as its resource manager (RM) makes them: a group
-// with a subcontext; channels with a ring of GPFIFO entries, USERD, the engine that their methods go
-// to, a token for the doorbell. Made by a Space for NvDevice and NvQueue. Who drives the GPU adds
-// the rest: memory that RM asks for, and where errors are left (uvm_channel.h,
+// with a subcontext; channels with a ring of GPFIFO entries, USERD, the engine that their methods
+// go to, a token for the doorbell. Made by a Space for NvDevice and NvQueue. Who drives the GPU
+// adds the rest: memory that RM asks for, and where errors are left (uvm_channel.h,
 // pci/gsp_channel.h). Know where entries go, not what they say.
 #pragma once
 

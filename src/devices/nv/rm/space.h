@@ -1,7 +1,7 @@
 // Space and Buffer: what addresses mean to one GPU, and memory that is mapped there; the seam below
-// the NV device. Either NVIDIA's kernel driver keeps the page tables (UvmSpace, uvm_space.h), or this
-// process does (GspSpace, pci/gsp_space.h). Used by channels, programs and the device's blocks.
-// Addresses are below 2^40, where every method and QMD reaches them, and not the host's.
+// the NV device. Either NVIDIA's kernel driver keeps the page tables (UvmSpace, uvm_space.h), or
+// this process does (GspSpace, pci/gsp_space.h). Used by channels, programs and the device's
+// blocks. Addresses are below 2^40, where every method and QMD reaches them, and not the host's.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ class Buffer {
   std::byte* host() const { return host_; }  // null: the host does not map it
   // The resource manager's object; 0: it has none.
   virtual nvrm::Handle handle() const { return 0; }
-  // At its address on another GPU too, which `reaches` this one's memory. False: it is mapped there.
+  // At its address on another GPU too, which reaches this one's memory. False: it is mapped there.
   // Throws where it cannot be.
   virtual bool map_for(Space& space) = 0;
 

@@ -104,7 +104,8 @@ void GraphicsContexts::check_mapped() const {
   for (const auto& [channel, context] : contexts_)
     for (const auto& [id, b] : context.buffers)
       if (!b.unmapped && !context.mappings->maps(b.address, least_bytes(*kind_of(id))))
-        memory_.mistake(fmt::format("context buffer {} is unmapped while its channel is there", id));
+        memory_.mistake(
+            fmt::format("context buffer {} is unmapped while its channel is there", id));
 }
 
 }  // namespace tuff::emu::nv

@@ -1,9 +1,9 @@
-// GraphicsContexts: the buffers of the graphics engine's contexts, as the firmware asks for them and
-// is given them: sizes, GPU_PROMOTE_CTX, and that nothing computes on a channel before a first
-// context has been made with all of them (the golden one, whose shared buffers later ones map, too).
-// Owned by GspFirmware. Sources: open-gpu-kernel-modules @8ec351a (570.144), src/nvidia/src/kernel/
-// gpu/gr/kernel_graphics_context.c (what is promoted), ctrl2080gpu.h (which are to be zeroed);
-// Linux, nouveau's gsp/rm/r535/gr.c @0c6aa94 (in which order). Sizes are invented.
+// GraphicsContexts: the buffers of the graphics engine's contexts, as the firmware asks for them
+// and is given them: sizes, GPU_PROMOTE_CTX, and that nothing computes on a channel before a first
+// context has been made with all of them (the golden one, whose shared buffers later ones map,
+// too). Owned by GspChannels. Sources: open-gpu-kernel-modules @8ec351a (570.144), src/nvidia/src/
+// kernel/gpu/gr/kernel_graphics_context.c (what is promoted), ctrl2080gpu.h (which are to be
+// zeroed); Linux, nouveau's gsp/rm/r535/gr.c @0c6aa94 (in which order). Sizes are invented.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // A GPU on the PCI bus with all that a driver needs to start it: firmware files and a VBIOS written
-// by the layouts that are public, and the GPU that knows these by code, hash and signature. Made for
-// TUFF_MOCK=pci:1 and by tests. None of NVIDIA's files is in it.
+// by the layouts that are public, and the GPU that knows these by code, hash and signature. Made
+// for TUFF_MOCK=pci:1. None of NVIDIA's files is in it.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // TableMappings: what the engines of one VA space reach by its page tables: whenever the GPU is to
 // forget what it has read of these, all of them are read anew, and the space's context gets what
-// has changed. Between that a change of the tables is not seen, as in a TLB that never evicts. Owned by
-// GspFirmware, for as long as the space has a table.
+// has changed. Between that a change of the tables is not seen, as in a TLB that never evicts.
+// Owned by GspChannels, for as long as the space has a table.
 #pragma once
 
 #include <cstdint>
