@@ -4,9 +4,9 @@
 #include <fstream>
 #include <string>
 
-#include "devices/nv/pci/sample_firmware.h"
+#include "emu/nv/pci/sample_firmware.h"
 
-using namespace tuff::devices::nv::test;
+using namespace tuff::emu::nv::samples;
 
 namespace {
 

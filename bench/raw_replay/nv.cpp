@@ -2,6 +2,7 @@
 // channel of their own, whose entries a bare loop writes and whose semaphore it watches.
 #include <algorithm>
 #include <array>
+#include <memory>
 
 #include "base/check.h"
 #include "base/os.h"
@@ -16,14 +17,14 @@ class NvRawReplay final : public RawReplay {
  public:
   NvRawReplay(NvDevice& device, const hcq::CommandList& list)
       : device_(device),
-        generation_(*device.space().gpu().facts().generation),
-        group_(device.space()),
+        generation_(*device.space().facts().generation),
+        group_(device.space().make_group()),
         semaphores_(device.space()),
         passed_(semaphores_, 0),
-        channel_(group_, std::array{uint32_t{generation_.compute_class},
-                                    uint32_t{generation_.copy_class}}) {
-    group_.schedule();
-    channel_.read_token();
+        channel_(group_->make_channel(std::array{uint32_t{generation_.compute_class},
+                                                 uint32_t{generation_.copy_class}})) {
+    group_->schedule();
+    channel_->read_token();
     const HandleBinding binding(semaphores_);
     encoded_ = encode_compute({generation_, binding, list, &passed_, 0});
     TUFF_CHECK(encoded_.timeline_slot == 0, "a raw replay is of a list without slots");
@@ -38,7 +39,7 @@ class NvRawReplay final : public RawReplay {
     device_.allocator().free(setup);
   }
   ~NvRawReplay() override {
-    group_.stop();
+    group_->stop();
     for (const hcq::Span& s : {methods_, launches_}) device_.allocator().free(s);
   }
 
@@ -63,7 +64,7 @@ class NvRawReplay final : public RawReplay {
     return s;
   }
   void push(const hcq::Span& methods, const PacketStream& stream) {
-    channel_.push(entries_++, gpfifo_entry(methods.address(), uint32_t(stream.dwords.size())));
+    channel_->push(entries_++, gpfifo_entry(methods.address(), uint32_t(stream.dwords.size())));
   }
   void wait() const {
     const uint64_t begin_ns = os::monotonic_ns();
@@ -77,10 +78,10 @@ class NvRawReplay final : public RawReplay {
 
   NvDevice& device_;
   const Generation& generation_;
-  ChannelGroup group_;
+  const std::unique_ptr<ChannelGroup> group_;
   SemaphorePages semaphores_;
   NvSignal passed_;
-  Channel channel_;
+  const std::unique_ptr<Channel> channel_;
   Encoded encoded_;
   hcq::Span methods_, launches_;
   std::vector<uint64_t> values_;

@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace tuff::os::nvrm {
@@ -178,6 +179,14 @@ struct ContextShareParameters {
   Handle va_space;
   uint32_t flags, subcontext;  // subcontext: out
 };
+// Memory by its physical address, as the GSP's firmware is told of it; 0: none.
+inline constexpr uint32_t kSystemMemory = 1, kVideoMemory = 2;  // address spaces (ADDR_*)
+struct MemoryDescription {
+  uint64_t base, size_bytes;
+  uint32_t address_space, caching;
+};
+// USERD and the record of errors are named by handles to the kernel driver, which fills what is
+// behind `id` for the firmware.
 struct ChannelParameters {
   Handle error, buffer;
   uint64_t gpfifo_address;
@@ -186,9 +195,17 @@ struct ChannelParameters {
   std::array<Handle, 8> userd_memory;
   std::array<uint64_t, 8> userd_offset;
   uint32_t engine, id;  // id: out
+  uint32_t subdevice;
+  Handle ecc_error;
+  MemoryDescription instance, userd, ramfc, method_buffer;
+  Handle physical_group;
+  uint32_t internal_flags;
+  MemoryDescription error_notifier, ecc_error_notifier;
+  uint32_t process[2];
+  uint32_t encryption[14];
 };
 static_assert(sizeof(DeviceParameters) == 56 && sizeof(MemoryParameters) == 120 &&
-              sizeof(VaSpaceParameters) == 48 && sizeof(ChannelParameters) == 136);
+              sizeof(VaSpaceParameters) == 48 && sizeof(ChannelParameters) == 360);
 // RM_ALLOC copies as many bytes as its own struct has, whatever the caller says.
 inline constexpr uint32_t kMostParameterBytes = 512;
 
@@ -199,6 +216,9 @@ inline constexpr uint32_t GetIdInfo = 0x205, GetClassList = 0x800292, GetGid = 0
                           GetName = 0x20800110, GetTime = 0x20800403, GrGetInfo = 0x20801201,
                           FbGetInfo = 0x20801303, GetMmuFaultInfo = 0x906f0106,
                           GroupSchedule = 0xa06c0101, GetSubmitToken = 0xc36f0108;
+// That the kernel driver has for itself, and who calls the GSP's firmware needs.
+inline constexpr uint32_t PromoteContext = 0x2080012b, ContextBufferSizes = 0x20800a32,
+                          MethodBufferSize = 0x20802a08, CopyReservedDirectories = 0x90f10106;
 }  // namespace control
 
 struct IdInfo {
@@ -243,6 +263,60 @@ struct MmuFaultInfo {
 struct SubmitToken {
   uint32_t token;
 };
+struct MethodBufferSize {
+  uint32_t bytes;
+};
+
+// ---- buffers of a graphics context (ctrl2080gpu.h, ctrl2080internal.h, ctrl0080fifo.h)
+
+namespace context_buffer {  // NV2080_CTRL_GPU_PROMOTE_CTX_BUFFER_ID_*
+inline constexpr uint16_t Main = 0, Patch = 2, Bundles = 3, PagePool = 4, Attributes = 5,
+                          RenderTargets = 6, Events = 9, AccessMap = 10,
+                          UnrestrictedAccessMap = 11;
+}
+struct ContextBufferSize {
+  uint32_t bytes, alignment;
+};
+// By engine and by number (ENGINE_CONTEXT_PROPERTIES_ENGINE_ID_*).
+inline constexpr size_t kGraphicsEngines = 8, kContextBufferSizes = 0x1a;
+using ContextBufferSizes =
+    std::array<std::array<ContextBufferSize, kContextBufferSizes>, kGraphicsEngines>;
+// In video memory, past the GPU's cache.
+inline constexpr uint32_t kUncachedVideo = 1u << 2;
+struct PromotedBuffer {
+  uint64_t physical, address, size_bytes;  // the first and last where it is to be initialized
+  uint32_t attributes;
+  uint16_t id;
+  uint8_t initialize, unmapped;
+};
+struct PromoteContext {
+  uint32_t engine;
+  Handle client;
+  uint32_t channel_id;
+  Handle channel_client, channel, memory;
+  uint64_t address, size_bytes;
+  uint32_t count, pad;
+  std::array<PromotedBuffer, 16> buffers;
+};
+static_assert(sizeof(PromotedBuffer) == 32 && sizeof(PromoteContext) == 560);
+
+// ---- page directories of a VA space whose lower part RM fills itself (ctrl90f1.h)
+
+// Where RM has its own addresses in each such space.
+inline constexpr uint64_t kReservedFirst = 1ull << 32, kReservedBytes = 512u << 20;
+struct DirectoryLevel {
+  uint64_t physical, size_bytes;
+  uint32_t aperture;  // 1: video memory
+  uint8_t page_shift, pad[3];
+};
+struct CopyReservedDirectories {
+  Handle subdevice;
+  uint32_t subdevice_id;
+  uint64_t page_bytes, first, last;
+  uint32_t count, pad;
+  std::array<DirectoryLevel, 6> levels;
+};
+static_assert(sizeof(CopyReservedDirectories) == 184);
 static_assert(sizeof(IdInfo) == 32 && sizeof(GidInfo) == 268 && sizeof(NameString) == 132 &&
               sizeof(GrInfo) == 32 && sizeof(MmuFaultInfo) == 104);
 
@@ -250,6 +324,8 @@ static_assert(sizeof(IdInfo) == 32 && sizeof(GidInfo) == 268 && sizeof(NameStrin
 
 inline constexpr uint32_t kUserdBytes = 512, kGpGet = 0x88, kGpPut = 0x8c;
 inline constexpr uint32_t kUsermodeBytes = 64 << 10, kDoorbell = 0x90;
+// In a doorbell's token of GB20x: it is for a list of channels (gb202/dev_vm.h, RUNLIST_DOORBELL).
+inline constexpr uint32_t kRunlistDoorbell = 1u << 30;
 // The record that an error of a channel leaves in the memory that its group or it was given.
 struct ErrorNotifier {
   uint32_t time[2];

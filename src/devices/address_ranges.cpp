@@ -16,7 +16,7 @@ AddressRanges::AddressRanges(std::string owner, uint64_t first, uint64_t end,
       next_(first) {}
 
 // The next that are free behind those given out last: what was freed is used late again, so that a
-// stray access to it is a fault.
+// stray access to it is a fault; of memory, where that is no fault, the first that are free.
 uint64_t AddressRanges::reserve(uint64_t size_bytes, uint64_t alignment) {
   std::lock_guard lock(mutex_);
   for (const uint64_t from : {next_, first_}) {
@@ -28,7 +28,8 @@ uint64_t AddressRanges::reserve(uint64_t size_bytes, uint64_t alignment) {
       ++after;
     }
     if (size_bytes > end_ || at > end_ - size_bytes) continue;
-    next_ = used_[at] = at + size_bytes + unused_behind_;
+    used_[at] = at + size_bytes + unused_behind_;
+    if (unused_behind_ > 0) next_ = used_[at];
     return at;
   }
   fail<OutOfMemory>("{}: no addresses are left for {} bytes", owner_, size_bytes);

@@ -13,7 +13,7 @@ class AddressRanges {
  public:
   static constexpr uint64_t kPageBehind = 4096;
   // Of [first, end). `owner` begins its errors. Nothing lies in the `unused_behind` bytes behind
-  // what is given out: of addresses a page, so that a stray access is a fault.
+  // what is given out: of addresses a page, so that a stray access is a fault; of memory none.
   AddressRanges(std::string owner, uint64_t first, uint64_t end,
                 uint64_t unused_behind = kPageBehind);
   // That nothing has; OutOfMemory. `alignment` is a power of two.

@@ -24,6 +24,12 @@ constexpr uint16_t kMemorySpace = 1u << 1, kBusMaster = 1u << 2;
 // Below lie the host's devices, and what firmware has reserved.
 constexpr uint64_t kFirstDmaAddress = 1ull << 32;
 
+// Addresses that a device's own page tables reach by large pages, where it has such.
+uint64_t iova_alignment(uint64_t size_bytes) {
+  constexpr uint64_t huge = 2u << 20, big = 64u << 10;
+  return size_bytes >= huge ? huge : size_bytes >= big ? big : kHostPage;
+}
+
 }  // namespace
 
 // ---- taking it
@@ -238,7 +244,7 @@ DmaMemory::DmaMemory(PciDevice& device, size_t size_bytes)
   host_ = reinterpret_cast<std::byte*>(at);
   vfio_iommu_type1_dma_map map{};
   try {
-    address_ = device.dma_addresses_->reserve(size_, kHostPage);
+    address_ = device.dma_addresses_->reserve(size_, iova_alignment(size_));
     map = {sizeof map, VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE, uint64_t(at), address_,
            size_};
     device.call(device.container_.fd(), VFIO_IOMMU_MAP_DMA, &map, "VFIO_IOMMU_MAP_DMA");

@@ -82,9 +82,12 @@ std::unique_ptr<NvIface> emulated_nv() {
   const auto inbox = std::make_shared<FindingInbox>();
   auto iface = std::make_unique<NvIface>();
   emu_api::Failure failure;
-  iface->kernel = emulator().make_nv(env_text(Env::TUFF_MOCK), reports_to(inbox),
-                                      emulated_profile(), failure);
+  emu_api::NvMachine machine = emulator().make_nv(env_text(Env::TUFF_MOCK), reports_to(inbox),
+                                                  emulated_profile(), failure);
   throw_failure(failure);
+  iface->kernel = std::move(machine.kernel);
+  iface->pci = !machine.pci_address.empty();
+  iface->pci_address = machine.pci_address;
   iface->emulated = true;
   iface->take_findings = [inbox] { return inbox->take(); };
   iface->assemble = [](const std::string& ptx, uint32_t sm) {

@@ -183,6 +183,11 @@ struct PtxLaunchResult {
   std::map<std::string, uint64_t> counts;  // of instructions by spelling
 };
 
+struct NvMachine {
+  std::unique_ptr<os::Kernel> kernel;
+  std::string pci_address;  // of its one GPU, which no driver holds; empty: they are their driver's
+};
+
 struct Api {
   const char* build;  // kApiBuild
   // The machine that TUFF_MOCK's text describes. InvalidArgument naming what is known, of its
@@ -190,8 +195,8 @@ struct Api {
   std::unique_ptr<os::Kernel> (*make_amd)(const std::string& options, ReportFinding report,
                                           const ProfileOptions& profile, Failure& failure);
   // The machine of NV_IFACE=MOCK, likewise.
-  std::unique_ptr<os::Kernel> (*make_nv)(const std::string& options, ReportFinding report,
-                                         const ProfileOptions& profile, Failure& failure);
+  NvMachine (*make_nv)(const std::string& options, ReportFinding report,
+                       const ProfileOptions& profile, Failure& failure);
   // What kernels for a chip of the profiles are compiled for: "gfx1100", "sm_90". InvalidArgument
   // naming those that there are.
   std::string (*chip_target)(const std::string& chip, Failure& failure);
@@ -209,7 +214,7 @@ struct Api {
   PtxLaunchResult (*launch_ptx)(const PtxLaunchRequest& request, Failure& failure);
 };
 
-inline constexpr char kApiBuild[] = "7 " __VERSION__;
+inline constexpr char kApiBuild[] = "8 " __VERSION__;
 inline constexpr char kApiSymbol[] = "tuff_emulator_api";  // extern "C" const Api* ()
 
 }  // namespace tuff::emu_api

@@ -45,15 +45,14 @@ std::unique_ptr<os::Kernel> make_amd(const std::string& text, emu_api::ReportFin
   });
 }
 
-std::unique_ptr<os::Kernel> make_nv(const std::string& text, emu_api::ReportFinding report,
-                                    const emu_api::ProfileOptions& profile,
-                                    emu_api::Failure& failure) {
-  return catching(failure, [&]() -> std::unique_ptr<os::Kernel> {
+emu_api::NvMachine make_nv(const std::string& text, emu_api::ReportFinding report,
+                           const emu_api::ProfileOptions& profile, emu_api::Failure& failure) {
+  return catching(failure, [&]() -> emu_api::NvMachine {
     nv::MockOptions options = nv::parse_options(text);
     options.report = reports_to(std::move(report));
     if (profile.report) profile::chip(profile.chip, profile::Vendor::Nvidia);
     options.profile = profile;
-    return nv::make_mock(options);
+    return {nv::make_mock(options), options.pci ? nv::kPciSlot : ""};
   });
 }
 

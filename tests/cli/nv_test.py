@@ -52,8 +52,18 @@ class Nv(unittest.TestCase):
             self.assertEqual([r["usable"] for r in nv], [False])
             self.assertIn(wanted, nv[0]["reason"])
 
+    def test_a_gpu_on_the_bus_is_listed_and_computes(self):
+        nv = [r for r in self.rows("devices", TUFF_MOCK="pci:1,sm:90") if r["kind"] == "NV"]
+        self.assertEqual([(r["name"], r["usable"], r["default"]) for r in nv], [("NV:0", True, False)])
+        self.assertIn("0000:41:00.0", json.dumps(nv[0]))
+        self.assertIn("simulated, never run", json.dumps(nv[0]))
+        result = self.run_tuff("check", "--device", "NV", "--filter", "add/*,matmul*/f32/*,Tensor.layer_norm/f32/*",
+                               TUFF_MOCK="pci:1,sm:86")
+        self.assertIn("; 0 not as expected", result.stdout, result.stderr)
+        self.assertEqual(result.returncode, 0)
+
     def test_unknown_options_are_named(self):
-        for text in ("sm:75", "driver:610", "bar:1", "sm:120,driver:550"):
+        for text in ("sm:75", "driver:610", "bar:1", "sm:120,driver:550", "pci:1,gpus:2", "pci:1,driver:535"):
             result = self.run_tuff("check", "--device", "NV", TUFF_MOCK=text)
             self.assertIn("TUFF_MOCK", result.stderr, text)
             self.assertNotEqual(result.returncode, 0)
@@ -63,7 +73,7 @@ class Nv(unittest.TestCase):
         return result.returncode, [json.loads(line) for line in result.stdout.splitlines()]
 
     def test_bringup_walks_from_harmless_to_full(self):
-        for machine in ("sm:86,seed:2", "sm:90,driver:535", "sm:120,driver:570"):
+        for machine in ("sm:86,seed:2", "sm:90,driver:535", "pci:1,sm:86", "sm:120,driver:570"):
             code, rows = self.bringup("--fault", TUFF_MOCK=machine)
             self.assertEqual(code, 0, rows)
             self.assertEqual([row["step"] for row in rows if row["status"] != "passed"], [], machine)
@@ -98,7 +108,7 @@ class Nv(unittest.TestCase):
 
     def test_gpt_trains_as_on_the_cpu(self):
         wanted, _ = self.losses("gpt", "CPU", *TINY_GPT)
-        for machine in ("sm:90,driver:580,seed:3", "sm:120,seed:5"):
+        for machine in ("sm:90,driver:580,seed:3", "sm:120,seed:5", "pci:1,sm:90"):
             got, last = self.losses("gpt", "NV", *TINY_GPT, TUFF_MOCK=machine)
             self.assertEqual(last["submits_per_step"], 1)
             for step, (a, b) in enumerate(zip(got, wanted, strict=True)):

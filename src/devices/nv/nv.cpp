@@ -5,7 +5,9 @@
 #include "base/env.h"
 #include "devices/nv/load/driver_assembler.h"
 #include "devices/nv/nv_device.h"
+#include "devices/nv/pci/gsp_space.h"
 #include "devices/nv/pci/named_gpu.h"
+#include "devices/nv/rm/uvm_space.h"
 #include "devices/selector.h"
 
 namespace tuff::devices {
@@ -34,7 +36,8 @@ Candidate candidate_of(const std::shared_ptr<Client>& client, const nvrm::CardIn
     const Gpu gpu(client, card);
     const GpuFacts& f = gpu.facts();
     // Never the default: emulated ones are slow, and on hardware it has never run.
-    return {name, f.missing.empty(), f.missing, describe(f, *client, name, emulated), 0};
+    return {name, f.missing.empty(), f.missing,
+            describe(f, kKernelDriver, client->version(), name, emulated), 0};
   } catch (const Error& e) {
     return {.name = name, .reason = without_name(e.what())};
   }
@@ -49,19 +52,33 @@ std::vector<Candidate> candidates(NvIface& iface, const std::shared_ptr<Client>&
   return found;
 }
 
-// Whether the GPU that the user named could be taken, and what is missing then.
-[[noreturn]] void fail_by_pci(os::Kernel& kernel) {
-  const PciFunction gpu = named_gpu(kernel, env_text(Env::NV_PCI));
-  fail<Unsupported>(
-      "{} may be taken, but NV_IFACE=PCI is not complete: channels by calls of its system "
-      "processor (GSP) are missing; NV_IFACE=NVK and the device CUDA go through NVIDIA's driver",
-      describe(gpu));
+// Whether the GPU that the user named could be taken. Nothing is touched to tell that.
+Candidate candidate_by_pci(NvIface& iface) {
+  const PciFunction gpu = named_gpu(*iface.kernel, iface.pci_address);
+  Candidate c{.name = fmt::format("{}:0", kNv), .usable = true};
+  c.info.name = c.name;
+  c.info.description = describe(gpu) + (iface.emulated ? ", emulated" : "");
+  c.info.driver = iface.emulated ? "VFIO (emulated)" : "VFIO";
+  c.info.hardware = !iface.emulated;
+  c.info.features = {{"address", gpu.address},
+                     {"emulated", iface.emulated ? "yes" : "no"},
+                     {"proven_on_hardware", "simulated, never run"}};
+  return c;
+}
+
+std::unique_ptr<hcq::Device> open_by_pci(NvIface& iface, const std::string& selector) {
+  const Candidate c = candidate_by_pci(iface);
+  choose(kNv, std::vector<Choice>{{c.info.description, "", c.info.description}}, selector);
+  auto gpu = std::make_unique<PciGpu>(iface.kernel, named_gpu(*iface.kernel, iface.pci_address),
+                                      uint64_t(env_int(Env::TUFF_TIMEOUT_MS)));
+  return std::make_unique<NvDevice>(iface, std::make_unique<GspSpace>(std::move(gpu)), c.name);
 }
 
 std::unique_ptr<NvIface> make_nv_iface(const std::string& name, EmulatedNv emulated) {
   if (name == "MOCK") return emulated();
   auto iface = std::make_unique<NvIface>();
   iface->pci = name == "PCI";
+  if (iface->pci) iface->pci_address = env_text(Env::NV_PCI);
   iface->kernel = std::shared_ptr<os::Kernel>(std::shared_ptr<void>(), &os::system_kernel());
   iface->assemble = [](const std::string& ptx, uint32_t sm) { return assemble_by_driver(ptx, sm); };
   return iface;
@@ -78,14 +95,17 @@ NvIface& nv_iface(EmulatedNv emulated) {
   static Ifaces& all = *std::make_unique<Ifaces>().release();
   std::lock_guard lock(all.mutex);
   const std::string name = env_text(Env::NV_IFACE);
-  auto& iface = all.by_setting[name == "MOCK" ? "MOCK " + env_text(Env::TUFF_MOCK) : name];
+  const std::string setting = name == "MOCK"  ? env_text(Env::TUFF_MOCK)
+                              : name == "PCI" ? env_text(Env::NV_PCI)
+                                              : "";
+  auto& iface = all.by_setting[name + " " + setting];
   if (!iface) iface = make_nv_iface(name, emulated);
   return *iface;
 }
 
 std::vector<Candidate> nv_probe(NvIface& iface) {
   try {
-    if (iface.pci) fail_by_pci(*iface.kernel);
+    if (iface.pci) return {candidate_by_pci(iface)};
     return candidates(iface, client_of(iface));
   } catch (const Error& e) {
     return {{.name = kNv, .reason = without_name(e.what())}};
@@ -93,7 +113,7 @@ std::vector<Candidate> nv_probe(NvIface& iface) {
 }
 
 std::unique_ptr<hcq::Device> nv_open(NvIface& iface, const std::string& selector) {
-  if (iface.pci) fail_by_pci(*iface.kernel);
+  if (iface.pci) return open_by_pci(iface, selector);
   const std::shared_ptr<Client> client = client_of(iface);
   const std::vector<nvrm::CardInfo> cards = client->cards();
   const std::vector<Candidate> all = candidates(iface, client);
@@ -102,7 +122,8 @@ std::unique_ptr<hcq::Device> nv_open(NvIface& iface, const std::string& selector
     choices.push_back({c.info.description, c.info.uuid, c.info.description});
   const size_t i = all[0].name == kNv ? 0 : choose(kNv, choices, selector);
   if (!all[i].usable) fail<Unsupported>("{}: {}", all[i].name, all[i].reason);
-  return std::make_unique<NvDevice>(iface, client, cards[i], all[i].name);
+  return std::make_unique<NvDevice>(iface, std::make_unique<UvmSpace>(client, cards[i]),
+                                    all[i].name);
 }
 
 }  // namespace tuff::devices

@@ -1,5 +1,5 @@
 // NVIDIA's GPUs by direct submission: channels of methods in memory, semaphores that are words of
-// memory, machine code; through NVIDIA's kernel driver alone, and not yet by PCI, without it.
+// memory, machine code; through NVIDIA's kernel driver alone, or by PCI, without it.
 // Called through the registry and by tests. Must never know UOps or rules, nor whether a GPU is
 // emulated, but to say so.
 #pragma once
@@ -25,7 +25,8 @@ class Client;
 struct NvIface {
   std::shared_ptr<os::Kernel> kernel;
   bool emulated = false;
-  bool pci = false;  // without NVIDIA's kernel driver: no GPU of it can be opened yet
+  bool pci = false;  // without NVIDIA's kernel driver
+  std::string pci_address;  // then: the one GPU that may be touched, as the user has named it
   TakeFindings take_findings;  // its devices throw HazardFound
   // An object file of a text of PTX, for compute capability `sm`. Throws CompileError, or
   // Unsupported where there is no assembler.

@@ -44,14 +44,15 @@ std::string listed_classes(const GpuFacts& f) {
 
 }  // namespace
 
-hcq::DeviceInfo describe(const GpuFacts& f, const Client& client, const std::string& name,
+hcq::DeviceInfo describe(const GpuFacts& f, const std::string& driver,
+                         const std::string& driver_version, const std::string& name,
                          bool emulated) {
   hcq::DeviceInfo info;
   info.name = name;
   info.description =
       fmt::format("{}{}, {} multiprocessors", f.name, emulated ? ", emulated" : "", f.sms());
-  info.driver = emulated ? "NVIDIA kernel driver (emulated)" : "NVIDIA kernel driver";
-  info.api_version = client.version();
+  info.driver = emulated ? driver + " (emulated)" : driver;
+  info.api_version = driver_version;
   info.uuid = hex(f.uuid);
   info.hardware = !emulated;
   info.slowness = emulated ? kEmulatedSlowness : 1;
@@ -65,20 +66,19 @@ hcq::DeviceInfo describe(const GpuFacts& f, const Client& client, const std::str
   return info;
 }
 
-NvDevice::NvDevice(NvIface& iface, std::shared_ptr<Client> client, const nvrm::CardInfo& card,
-                   const std::string& name)
+NvDevice::NvDevice(NvIface& iface, std::unique_ptr<Space> space, const std::string& name)
     : take_findings_(iface.take_findings),
       assemble_(iface.assemble),
-      gpu_(client, card),
-      info_(describe(gpu_.facts(), *client, name, iface.emulated)),
-      target_(target_of(gpu_.facts())),
-      space_(gpu_),
-      group_(space_),
-      semaphores_(space_) {
+      space_(std::move(space)),
+      info_(describe(space_->facts(), space_->driver(), space_->driver_version(), name,
+                     iface.emulated)),
+      target_(target_of(space_->facts())),
+      group_(space_->make_group()),
+      semaphores_(*space_) {
   const auto ask = [this] { check_status(); };
-  compute_.emplace(*this, group_, semaphores_, ChannelUse::Compute, ask);
-  copy_.emplace(*this, group_, semaphores_, ChannelUse::Copy, ask);
-  group_.schedule();
+  compute_.emplace(*this, *group_, semaphores_, ChannelUse::Compute, ask);
+  copy_.emplace(*this, *group_, semaphores_, ChannelUse::Copy, ask);
+  group_->schedule();
   compute_->start();
   copy_->start();
 }
@@ -93,7 +93,7 @@ NvDevice::~NvDevice() {
       log_warn("closing {}: {}", info_.name, e.what());
     }
   }
-  group_.stop();
+  group_->stop();
   shut_down();
   copy_.reset();
   compute_.reset();
@@ -102,8 +102,7 @@ NvDevice::~NvDevice() {
 
 hcq::MemoryBlock NvDevice::map_block(size_t size_bytes, hcq::MemoryKind kind) {
   fail_if_lost();
-  auto buffer = std::make_unique<Buffer>(space_, size_bytes, domain_of(kind));
-  return blocks_.add(std::move(buffer), size_bytes, kind);
+  return blocks_.add(space_->allocate(size_bytes, domain_of(kind)), size_bytes, kind);
 }
 
 void NvDevice::unmap_block(const hcq::MemoryBlock& block) noexcept {
@@ -113,7 +112,7 @@ void NvDevice::unmap_block(const hcq::MemoryBlock& block) noexcept {
 std::vector<std::unique_ptr<hcq::Program>> NvDevice::load(
     std::span<const render::Binary> binaries) {
   fail_if_lost();
-  return load_programs(space_, assemble_, binaries);
+  return load_programs(*space_, assemble_, binaries);
 }
 
 std::unique_ptr<hcq::Signal> NvDevice::create_signal(uint64_t value) {
@@ -122,15 +121,14 @@ std::unique_ptr<hcq::Signal> NvDevice::create_signal(uint64_t value) {
 
 bool NvDevice::reaches(const hcq::Device& other) const {
   const auto* peer = dynamic_cast<const NvDevice*>(&other);
-  return peer && peer->gpu_.client() == gpu_.client() &&
-         gpu_.client()->spaces().are_peers(space_, peer->space_);
+  return peer && space_->reaches(*peer->space_);
 }
 
 void NvDevice::share(const hcq::MemoryBlock& block, hcq::Device& to) {
   auto& peer = static_cast<NvDevice&>(to);
   const bool shared = blocks_.with(block.address, [&](Buffer* buffer) {
     TUFF_CHECK(buffer, "{}: {:#x} begins no block", info_.name, block.address);
-    return buffer->map_for(peer.space_);
+    return buffer->map_for(*peer.space_);
   });
   if (shared) peer.blocks_.known().add_shared(block.address, block.size_bytes, info_.name);
 }
@@ -141,13 +139,13 @@ void NvDevice::share(const hcq::MemoryBlock& block, hcq::Device& to) {
 void NvDevice::check_status() {
   const std::vector<hcq::MachineFinding> findings = report_findings(take_findings_, info_.name);
   if (compute_ && !lost()) {
-    if (const auto error = group_.error(compute_->channel())) lose(*error, joined(findings));
+    if (const auto error = group_->error(compute_->channel())) lose(*error, joined(findings));
   }
   throw_found(findings, info_.name);
 }
 
 void NvDevice::lose(const ChannelError& error, std::string findings) {
-  group_.stop();
+  group_->stop();
   std::string text = fmt::format("{}: {}", info_.name, error.text);
   if (error.address) text += blocks_.known().place_of(*error.address);
   for (const auto* queue : {&compute_, &copy_}) {

@@ -12,13 +12,12 @@
 
 namespace tuff::devices::nv {
 
-hcq::DeviceInfo describe(const GpuFacts& facts, const Client& client, const std::string& name,
-                         bool emulated);
+hcq::DeviceInfo describe(const GpuFacts& facts, const std::string& driver,
+                         const std::string& driver_version, const std::string& name, bool emulated);
 
 class NvDevice final : public hcq::Device, private hcq::Peers {
  public:
-  NvDevice(NvIface& iface, std::shared_ptr<Client> client, const nvrm::CardInfo& card,
-           const std::string& name);
+  NvDevice(NvIface& iface, std::unique_ptr<Space> space, const std::string& name);
   ~NvDevice() override;
   const hcq::DeviceInfo& info() const override { return info_; }
   const Target& target() const override { return target_; }
@@ -31,10 +30,10 @@ class NvDevice final : public hcq::Device, private hcq::Peers {
   std::unique_ptr<hcq::Signal> create_signal(uint64_t value) override;
   void check_status() override;
   hcq::Peers* peers() override { return this; }
-  Space& space() { return space_; }
+  Space& space() { return *space_; }
 
  protected:
-  void on_lost() noexcept override { group_.stop(); }
+  void on_lost() noexcept override { group_->stop(); }
 
  private:
   bool reaches(const hcq::Device& other) const override;
@@ -44,11 +43,10 @@ class NvDevice final : public hcq::Device, private hcq::Peers {
   // Copies of what the iface has: devices may outlive the registry's own.
   TakeFindings take_findings_;
   Assemble assemble_;
-  Gpu gpu_;
+  const std::unique_ptr<Space> space_;
   hcq::DeviceInfo info_;
   Target target_;
-  Space space_;
-  ChannelGroup group_;
+  const std::unique_ptr<ChannelGroup> group_;
   SemaphorePages semaphores_;
   OwnedBlocks<Buffer> blocks_;
   std::optional<NvQueue> compute_, copy_;

@@ -7,14 +7,14 @@ namespace tuff::devices::nv {
 
 // Lists begin with a void instruction cache, so what is written here is seen in time.
 LoadedCubin::LoadedCubin(Space& space, std::span<const uint8_t> cubin)
-    : cubin_(cubin, *space.gpu().facts().generation),
-      memory_(space, cubin_.size_bytes(), MemoryDomain::VisibleVideo) {
-  const std::vector<uint8_t> image = cubin_.image(memory_.address());
-  std::memcpy(memory_.host(), image.data(), image.size());
+    : cubin_(cubin, *space.facts().generation),
+      memory_(space.allocate(cubin_.size_bytes(), MemoryDomain::VisibleVideo)) {
+  const std::vector<uint8_t> image = cubin_.image(memory_->address());
+  std::memcpy(memory_->host(), image.data(), image.size());
 }
 
 KernelCode LoadedCubin::kernel(const render::Binary& b) const {
-  return cubin_.kernel(b.symbol, memory_.address(), b.local);
+  return cubin_.kernel(b.symbol, memory_->address(), b.local);
 }
 
 std::vector<std::unique_ptr<hcq::Program>> load_programs(Space& space, const Assemble& assemble,
@@ -28,7 +28,7 @@ std::vector<std::unique_ptr<hcq::Program>> load_programs(Space& space, const Ass
     if (!cubin) {
       const std::string text(b.bytes->begin(), b.bytes->end());
       cubin = std::make_shared<const LoadedCubin>(space,
-                                                  assemble(text, space.gpu().facts().sm));
+                                                  assemble(text, space.facts().sm));
     }
     programs.push_back(std::make_unique<NvProgram>(b, cubin));
   }

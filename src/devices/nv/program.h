@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "devices/nv/load/cubin.h"
-#include "devices/nv/rm/memory.h"
+#include "devices/nv/rm/space.h"
 #include "hcq/device.h"
 
 namespace tuff::devices::nv {
@@ -24,7 +24,7 @@ class LoadedCubin {
 
  private:
   Cubin cubin_;
-  Buffer memory_;
+  std::unique_ptr<Buffer> memory_;
 };
 
 class NvProgram final : public hcq::Program {

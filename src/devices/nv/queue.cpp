@@ -56,7 +56,7 @@ uint64_t HandleBinding::signal_address(const hcq::Signal& signal) const {
   const auto* own = dynamic_cast<const NvSignal*>(&signal);
   if (own && own->is_of(pages_)) return own->address();
   Space& space = pages_.space();
-  if (!own || !space.gpu().client()->spaces().are_peers(own->space(), space))
+  if (!own || !space.reaches(own->space()))
     fail<Unsupported>("NV: a queue can wait for and raise signals of its own GPU and of peers");
   own->map_for(space);
   return own->address();
@@ -84,12 +84,12 @@ NvQueue::NvQueue(hcq::Device& device, ChannelGroup& group, SemaphorePages& pages
       pages_(pages),
       use_(use),
       timeline_(pages, 0, std::move(ask)),
-      channel_(group, engine_classes(generation(), use)) {}
+      channel_(group.make_channel(engine_classes(generation(), use))) {}
 
 // ---- what a channel is told before all else
 
 void NvQueue::start() {
-  channel_.read_token();
+  channel_->read_token();
   if (use_ == ChannelUse::Copy) return set_up(setup_copy(generation()));
   set_up(setup_compute(generation()));
 }
@@ -104,10 +104,10 @@ void NvQueue::set_up(const PacketStream& methods) {
     append_release(all, timeline_.address(), value);
     const size_t bytes = all.dwords.size() * sizeof(uint32_t);
     kept_.push_back(
-        std::make_unique<Buffer>(group_.space(), bytes, MemoryDomain::VisibleVideo));
+        group_.space().allocate(bytes, MemoryDomain::VisibleVideo));
     std::memcpy(kept_.back()->host(), all.dwords.data(), bytes);
     last_.store(value, std::memory_order_release);
-    channel_.push(value - 1, gpfifo_entry(kept_.back()->address(), uint32_t(all.dwords.size())));
+    channel_->push(value - 1, gpfifo_entry(kept_.back()->address(), uint32_t(all.dwords.size())));
   }
   wait(value);
   kept_.pop_back();
@@ -119,13 +119,13 @@ void NvQueue::provide_local_memory(const hcq::CommandList& list) {
   const uint32_t needed = local_bytes_of(list, HandleBinding(pages_));
   std::lock_guard lock(local_mutex_);
   if (needed <= local_bytes_) return;
-  const GpuFacts& f = gpu().facts();
+  const GpuFacts& f = facts();
   const uint32_t bytes = std::bit_ceil(std::max(needed, kFewestLocalBytes));
   const uint64_t per_tpc = align_up(align_up(uint64_t(bytes) * kWarpThreads, kWarpStep) *
                                         f.warps_per_sm * f.sms_per_tpc,
                                     kTpcStep);
-  auto memory = std::make_unique<Buffer>(
-      group_.space(), align_up(per_tpc * f.tpcs_per_gpc * f.gpcs, kGpuStep), MemoryDomain::Video);
+  auto memory = group_.space().allocate(align_up(per_tpc * f.tpcs_per_gpc * f.gpcs, kGpuStep),
+                                        MemoryDomain::Video);
   const uint64_t address = memory->address();
   kept_.push_back(std::move(memory));
   set_up(setup_local_memory(address, per_tpc));
@@ -187,7 +187,7 @@ uint64_t NvQueue::reserve_entry() {
 [[gnu::hot]]
 uint64_t NvQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> slots) {
   prefetch(&encoded, sizeof(NvList));
-  channel_.prefetch_entry(last_.load(std::memory_order_relaxed));
+  channel_->prefetch_entry(last_.load(std::memory_order_relaxed));
   device().fail_if_lost();
   auto& list = own_list<NvList>(*this, encoded);
   list.prefetch_patched();
@@ -199,7 +199,7 @@ uint64_t NvQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> sl
   flights_.add(value, list.kernels);
   list.last_value = value;
   last_.store(value, std::memory_order_release);
-  channel_.push(value - 1, gpfifo_entry(list.methods.address(),
+  channel_->push(value - 1, gpfifo_entry(list.methods.address(),
                                         uint32_t(list.encoded.methods.dwords.size())));
   return value;
 }
@@ -226,7 +226,7 @@ std::vector<uint64_t> NvQueue::timestamps(hcq::EncodedList& encoded) {
   require_submitted(list);
   wait(list.last_value);
   if (list.timestamp_count == 0) return {};
-  const uint64_t before = os::monotonic_ns(), gpu_now = gpu().time_ns(),
+  const uint64_t before = os::monotonic_ns(), gpu_now = group_.space().time_ns(),
                  host_now = before + (os::monotonic_ns() - before) / 2;
   std::vector<uint64_t> out;
   for (uint32_t i = 0; i < list.timestamp_count; ++i) {

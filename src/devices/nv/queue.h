@@ -60,11 +60,11 @@ class NvQueue final : public hcq::Queue {
   uint64_t last_submitted() const override { return last_.load(std::memory_order_acquire); }
   std::string in_flight() const override;
   Flights& flights() { return flights_; }
-  const Channel& channel() const { return channel_; }
+  const Channel& channel() const { return *channel_; }
 
  private:
-  const Gpu& gpu() const { return group_.space().gpu(); }
-  const Generation& generation() const { return *gpu().facts().generation; }
+  const GpuFacts& facts() const { return group_.space().facts(); }
+  const Generation& generation() const { return *facts().generation; }
   void place(NvList& list);
   void provide_local_memory(const hcq::CommandList& list);
   void set_up(const PacketStream& methods);
@@ -75,7 +75,7 @@ class NvQueue final : public hcq::Queue {
   SemaphorePages& pages_;
   const ChannelUse use_;
   NvSignal timeline_;
-  Channel channel_;
+  const std::unique_ptr<Channel> channel_;
   Mutex mutex_;  // of submissions
   std::atomic<uint64_t> last_{0};
   Flights flights_;

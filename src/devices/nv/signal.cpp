@@ -14,7 +14,7 @@ constexpr size_t kSemaphorePageBytes = 64 << 10, kSemaphoreStride = 64;
 SemaphorePages::Word SemaphorePages::take() {
   std::lock_guard lock(mutex_);
   if (free_.empty()) {
-    auto page = std::make_unique<Buffer>(space_, kSemaphorePageBytes, MemoryDomain::System);
+    auto page = space_.allocate(kSemaphorePageBytes, MemoryDomain::System);
     for (size_t at = kSemaphorePageBytes; at > 0; at -= kSemaphoreStride) {
       const size_t begin = at - kSemaphoreStride;
       free_.push_back({reinterpret_cast<uint64_t*>(page->host() + begin), page->address() + begin});

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "devices/nv/rm/memory.h"
+#include "devices/nv/rm/space.h"
 #include "hcq/device.h"
 
 namespace tuff::devices::nv {

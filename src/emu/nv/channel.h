@@ -15,6 +15,7 @@ namespace tuff::emu::nv {
 
 struct ChannelSetup {
   uint32_t id = 0, group = 0;
+  uint32_t token = 0;  // what the doorbell is rung with
   uint64_t gpfifo_address = 0;
   uint32_t entries = 0;
   const uint32_t* put = nullptr;  // of its USERD

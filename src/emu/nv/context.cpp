@@ -65,9 +65,9 @@ void Context::ring() {
   for (const auto& c : channels_) c->ring();
 }
 
-bool Context::has(uint32_t channel) {
+bool Context::has(uint32_t token) {
   const Turn turn(*this);
-  return std::ranges::any_of(channels_, [&](const auto& c) { return c->setup().id == channel; });
+  return std::ranges::any_of(channels_, [&](const auto& c) { return c->setup().token == token; });
 }
 
 std::string Context::blocked() {

@@ -37,7 +37,7 @@ class Context {
   void ring();  // the doorbell
   // False if nothing can be done before the host does something.
   bool step();
-  bool has(uint32_t channel);
+  bool has(uint32_t token);  // a channel that the doorbell is rung for so
   std::string blocked();
 
  private:

@@ -19,6 +19,7 @@ namespace tuff::emu::nv {
 
 struct MockOptions {
   uint32_t gpus = 1;
+  bool pci = false;  // one GPU on the bus that no driver holds; `driver`: its firmware's branch
   uint64_t vram_bytes = 16ull << 30;  // of each; takes host memory where it is touched alone
   uint32_t sm = 86;                   // of chip.h
   uint32_t driver = 550;              // the branch
@@ -37,7 +38,8 @@ struct MockOptions {
 };
 
 // "gpus:1,vram:4096,sm:90,driver:570,seed:7,peers:1,fail:12,status:26,stop:100", each where wanted;
-// vram in MiB. TUFF_MOCK's form. Throws InvalidArgument naming what is known.
+// vram in MiB; or of "pci:1,sm:90" and the like. TUFF_MOCK's form. Throws InvalidArgument naming
+// what is known.
 MockOptions parse_options(const std::string& text);
 
 struct MockStats {
@@ -50,5 +52,8 @@ class Mock : public os::Kernel {
   virtual std::vector<int> open_files() const = 0;
 };
 std::unique_ptr<Mock> make_mock(const MockOptions& options);
+// Of `pci`, where calls are VFIO's: the GPU is at this address, and has an aperture of 256 MiB.
+inline constexpr const char* kPciSlot = "0000:41:00.0";
+std::unique_ptr<Mock> make_pci_mock(const MockOptions& options);
 
 }  // namespace tuff::emu::nv

@@ -17,13 +17,19 @@ namespace {
 constexpr uint64_t kHostPage = 4096;
 constexpr uint16_t kMemorySpace = 1u << 1, kBusMaster = 1u << 2;
 constexpr uint64_t kConfigBytes = 4096;
-const std::string kDevices = "/sys/bus/pci/devices/", kGroups = "/sys/kernel/iommu_groups/";
+const std::string kDevices = "/sys/bus/pci/devices/", kGroups = "/sys/kernel/iommu_groups/",
+                  kFirmware = "/lib/firmware/nvidia/";
 // x86's IOMMUs leave out the window of interrupts; the width is that of VT-d with four levels.
 constexpr vfio_iova_range kRanges[] = {{0, 0xfedfffff}, {0xfef00000, (1ull << 48) - 1}};
 
 // Where VFIO puts a region in the file of a device (vfio_pci_core.h, VFIO_PCI_OFFSET_SHIFT).
 constexpr uint32_t kRegionShift = 40;
 constexpr uint64_t kRegionBytes = 1ull << kRegionShift;
+
+bool is_own(const std::string& path) {
+  return path.starts_with(kDevices) || path.starts_with(kGroups) || path.starts_with(kFirmware) ||
+         path.starts_with("/usr" + kFirmware);
+}
 
 std::string resource_lines(const Slot& slot) {
   std::string text;
@@ -80,6 +86,9 @@ class Bus::Memory final : public HostMemory {
     if (!m->second.readable || !m->second.writable) return fault("it may not both read and write");
     return reinterpret_cast<std::byte*>(m->second.host + (address - m->first));
   }
+  std::unique_lock<std::recursive_mutex> hold() override {
+    return std::unique_lock(bus_.mutex_);
+  }
 
  private:
   Bus& bus_;
@@ -102,11 +111,17 @@ Bus::Stats Bus::stats() const {
   return s;
 }
 
+std::vector<int> Bus::open_files() const {
+  std::lock_guard lock(mutex_);
+  std::vector<int> all;
+  for (const auto& [fd, open] : open_) all.push_back(fd);
+  return all;
+}
+
 // ---- sysfs
 
 int Bus::read_text(const std::string& path, std::string& text) {
-  if (!path.starts_with(kDevices) && !path.starts_with(kGroups))
-    return os::system_kernel().read_text(path, text);
+  if (!is_own(path)) return os::system_kernel().read_text(path, text);
   const auto found = files.find(path);
   if (found == files.end()) return -ENOENT;
   text = found->second;
@@ -115,8 +130,7 @@ int Bus::read_text(const std::string& path, std::string& text) {
 
 int Bus::list_directory(const std::string& path, std::vector<std::string>& names) {
   const std::string folder = path + "/";
-  if (!folder.starts_with(kDevices) && !folder.starts_with(kGroups))
-    return os::system_kernel().list_directory(path, names);
+  if (!is_own(folder)) return os::system_kernel().list_directory(path, names);
   std::set<std::string> found;
   for (auto f = files.lower_bound(folder); f != files.end() && f->first.starts_with(folder); ++f)
     found.insert(f->first.substr(folder.size(), f->first.find('/', folder.size()) - folder.size()));
@@ -145,6 +159,11 @@ int Bus::keep(Open open) {
   if (fd < 0) return -errno;
   open_[fd] = std::move(open);
   return fd;
+}
+
+void Bus::tell_unmapped(const Container& c, uint64_t address, uint64_t size_bytes) {
+  for (const auto& [name, state] : states_)
+    if (state.container.get() == &c) slots_[name].function->unmapped(address, size_bytes);
 }
 
 bool Bus::is_viable(const std::string& group) const {
@@ -176,7 +195,11 @@ int Bus::close(int fd) {
   std::lock_guard lock(mutex_);
   Open* open = find(fd);
   if (!open) return os::system_kernel().close(fd);
-  if (open->kind == Open::Kind::Device) states_[open->slot->address] = {};
+  if (open->kind == Open::Kind::Container) tell_unmapped(*open->container, 0, ~uint64_t{0});
+  if (open->kind == Open::Kind::Device) {
+    open->slot->function->unmapped(0, ~uint64_t{0});
+    states_[open->slot->address] = {};
+  }
   if (open->kind == Open::Kind::Group && open->container) --open->container->groups;
   open_.erase(fd);
   ::close(fd);
@@ -272,6 +295,7 @@ int Bus::unmap_dma(Container& c, void* argument) {
     return answer("VFIO_IOMMU_UNMAP_DMA", EINVAL,
                   fmt::format("{} bytes at {:#x} were not mapped so", u.size, u.iova));
   c.mappings.erase(found);
+  tell_unmapped(c, u.iova, u.size);
   return 0;
 }
 

@@ -28,6 +28,10 @@ class Function {
   // As mmap of a part of a BAR: the address, or -errno.
   virtual intptr_t map(size_t bar, uint64_t offset, size_t size_bytes, int protection);
   virtual void reset() {}
+  // The IOMMU translates nothing there any more.
+  virtual void unmapped(uint64_t address, uint64_t size_bytes) {
+    (void)address, (void)size_bytes;
+  }
 };
 
 // How a function reaches the host's memory.
@@ -36,6 +40,8 @@ class HostMemory {
   virtual ~HostMemory() = default;
   // Null, and a finding, where the IOMMU does not translate all of it or it is no bus master.
   virtual std::byte* at(uint64_t address, size_t size_bytes) = 0;
+  // Holds the bus's lock: for what a function does by itself, on a thread of its own.
+  virtual std::unique_lock<std::recursive_mutex> hold() = 0;
 };
 
 struct Slot {
@@ -55,7 +61,8 @@ class Bus final : public os::Kernel {
   // Of the function at that address, which outlives what is returned.
   std::unique_ptr<HostMemory> host_memory(const std::string& address);
 
-  // Texts of sysfs by path, for tests to damage: what add() made of the slots.
+  // Texts of sysfs by path, for tests to damage: what add() made of the slots; and files of NVIDIA's
+  // folder for firmware, of which there are no others.
   std::map<std::string, std::string> files;
   // The n-th call from here on (open, ioctl, mmap, pread, pwrite) fails so; 0: none.
   uint64_t fail_at = 0;
@@ -64,6 +71,7 @@ class Bus final : public os::Kernel {
     uint64_t calls = 0, files = 0, mappings = 0;
   };
   Stats stats() const;
+  std::vector<int> open_files() const;
 
   int open(const std::string& path, int flags) override;
   int close(int fd) override;
@@ -100,6 +108,7 @@ class Bus final : public os::Kernel {
   };
   Open* find(int fd);
   bool fails_now();
+  void tell_unmapped(const Container& c, uint64_t address, uint64_t size_bytes);
   bool is_viable(const std::string& group) const;
   int answer(const char* name, int error, const std::string& why);
   int ask_container(Container& c, unsigned long request, void* argument);

@@ -15,16 +15,7 @@ TEST_P(NvMachines, CopiesAndKernels) {
   Machine machine(GetParam());
   {
     Opened gpu(machine);
-    const Span a = gpu.words(128), b = gpu.words(128), c = gpu.words(128);
-    gpu.run({gpu.dispatch(kFill, {a}, 7, 4), Opened::barrier(), gpu.dispatch(kAdd, {a, b}, 5, 4),
-             Opened::barrier(), gpu.dispatch(kTurn, {c}, 100, 4)});
-    EXPECT_EQ(gpu.read(b), Words(128, 12));
-    EXPECT_EQ(gpu.read(c)[0], 131u);
-    EXPECT_EQ(gpu.read(c)[33], 130u);
-    const Span d = gpu.upload(counting(128, 1000));
-    Queue& copies = *gpu.device->copy_queue();
-    copies.wait(gpu.submit(copies, {Opened::copy(a, d)}));
-    EXPECT_EQ(gpu.read(a), counting(128, 1000));
+    expect_kernels_and_copies(gpu);
   }
   EXPECT_EQ(machine.mock->stats().objects, 0u);
   EXPECT_EQ(machine.mock->stats().ranges, 0u);

@@ -11,6 +11,7 @@
 #include "base/error_of.h"
 #include "base/os.h"
 #include "devices/nv/nv_device.h"
+#include "devices/nv/rm/uvm_space.h"
 #include "devices/open_device.h"
 #include "devices/ptx_kernels.h"
 #include "emu/nv/assembler.h"
@@ -58,6 +59,42 @@ struct Opened : OpenDevice {
     programs = device->load(binaries());
   }
 };
+
+// Kernels in order, and a copy by the other queue.
+inline void expect_kernels_and_copies(Opened& gpu) {
+  const Span a = gpu.words(128), b = gpu.words(128), c = gpu.words(128);
+  gpu.run({gpu.dispatch(kFill, {a}, 7, 4), Opened::barrier(), gpu.dispatch(kAdd, {a, b}, 5, 4),
+           Opened::barrier(), gpu.dispatch(kTurn, {c}, 100, 4)});
+  EXPECT_EQ(gpu.read(b), Words(128, 12));
+  EXPECT_EQ(gpu.read(c)[0], 131u);
+  EXPECT_EQ(gpu.read(c)[33], 130u);
+  const Span d = gpu.upload(counting(128, 1000));
+  Queue& copies = *gpu.device->copy_queue();
+  copies.wait(gpu.submit(copies, {Opened::copy(a, d)}));
+  EXPECT_EQ(gpu.read(a), counting(128, 1000));
+}
+
+// A device that is opened anew.
+inline void expect_works(Machine& machine) {
+  Opened gpu(machine);
+  const Span a = gpu.words(32);
+  gpu.run({gpu.dispatch(kFill, {a}, 2, 1)});
+  EXPECT_EQ(gpu.read(a), Words(32, 2));
+}
+
+// A queue that waits for what nobody signals; TUFF_TIMEOUT_MS is short.
+inline void expect_hang_is_lost(Machine& machine) {
+  Opened gpu(machine);
+  auto never = gpu.device->create_signal();
+  const uint64_t one = 1;
+  const CommandList list = Opened::list_of(
+      {{WaitCmd{never.get(), 0}, {}, ""}, gpu.dispatch(kFill, {gpu.words(32)}, 1, 1)}, 1);
+  const uint64_t value =
+      gpu.queue().submit_once(gpu.queue().encode(list, EncodeUse::Once), {&one, 1});
+  const std::string said = error_of<DeviceLost>([&] { gpu.queue().wait(value); });
+  EXPECT_NE(said.find("no progress"), std::string::npos) << said;
+  EXPECT_NE(said.find("fill"), std::string::npos) << said;
+}
 
 // For the value of that slot.
 inline Command wait_for(hcq::Signal& signal, uint32_t slot = 0) {

@@ -177,11 +177,12 @@ class Reloaded : public Scene {
     a_ = g.upload(Words(32, 0));
     g.run({g.dispatch(kFill, {a_}, 1, 1)});
     Space& space = static_cast<NvDevice&>(*g.device).space();
+    AddressRanges& addresses = static_cast<UvmSpace&>(space).client().addresses();
     const uint64_t before = entry();
     // Addresses are given out again once all others were.
-    const uint64_t kept = space.reserve(uint64_t{1} << 33, 1 << 16);
+    const uint64_t kept = addresses.reserve(uint64_t{1} << 33, 1 << 16);
     for (uint64_t bytes = uint64_t{1} << 32; bytes >= 1 << 16; bytes /= 2)
-      use_up(space, bytes - kPageBytes);  // a page stays free behind each
+      use_up(addresses, bytes - kPageBytes);  // a page stays free behind each
     std::vector<render::Binary> others = binaries();
     std::string text(others[0].bytes->begin(), others[0].bytes->end());
     text.at(text.find("Generated")) = 'g';  // in a comment
@@ -190,7 +191,7 @@ class Reloaded : public Scene {
     g.programs.clear();
     g.programs = g.device->load(others);
     EXPECT_EQ(entry(), before);
-    space.give_back(kept);
+    addresses.give_back(kept);
     add("compute", g.queue(), {g.dispatch(kFill, {a_}, 7, 1)}, 0);
   }
 
@@ -198,9 +199,9 @@ class Reloaded : public Scene {
   uint64_t entry() {
     return static_cast<const NvProgram&>(*gpu().programs[kFill]).kernel().entry;
   }
-  static void use_up(Space& space, uint64_t bytes) {
+  static void use_up(AddressRanges& addresses, uint64_t bytes) {
     try {
-      for (;;) space.reserve(bytes, 1 << 16);
+      for (;;) addresses.reserve(bytes, 1 << 16);
     } catch (const OutOfMemory&) {
     }
   }

@@ -4,9 +4,12 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/os_nvrm.h"
 
 namespace tuff::devices::nv {
 namespace {
+
+namespace nvrm = os::nvrm;
 
 constexpr uint64_t kPmuBytes = 0x1820000;
 
@@ -21,11 +24,13 @@ constexpr ChipFamily kGb10x = {"gb10x", "gb100", MmuVersion::V3, 0xb80f60, GspSt
                               {0xc96f, 0xcdc0, 0xc9b5, 0xc661},
                               {0x200bc, 2, 2u << 20, kPmuBytes}};
 constexpr ChipFamily kGb20x = {"gb20x", "gb202", MmuVersion::V3, 0xb80f60, GspStarter::Fsp,
-                              {0xca6f, 0xcec0, 0xcab5, 0xc761},
-                              {0xad00bc, 2, 2u << 20, kPmuBytes}};
+                              {0xc96f, 0xcec0, 0xcab5, 0xc661},
+                              {0xad00bc, 2, 2u << 20, kPmuBytes},
+                              nvrm::kRunlistDoorbell};
 
-// Turing and GA100 are left out: their programs for falcons are loaded otherwise. GB10B is part of
-// a system on a chip, which has no video memory of its own.
+// GB20x lists newer classes of channels and doorbells too (0xca6f, 0xc761), of which nothing is
+// needed. Turing and GA100 are left out: their programs for falcons are loaded otherwise. GB10B is
+// part of a system on a chip, which has no video memory of its own.
 constexpr Chip kPciChips[] = {
     {"GA102", 0x172, &kGa10x}, {"GA103", 0x173, &kGa10x}, {"GA104", 0x174, &kGa10x},
     {"GA106", 0x176, &kGa10x}, {"GA107", 0x177, &kGa10x}, {"AD102", 0x192, &kAd10x},

@@ -39,8 +39,9 @@ struct ChipFamily {
   MmuVersion mmu;
   uint64_t aperture_register;  // in BAR 0: by which table BAR 1 goes; 0: without one
   GspStarter starter;
-  std::array<uint32_t, 4> classes;  // of channels, compute, copies, doorbells: the newest
+  std::array<uint32_t, 4> classes;  // of channels, compute, copies, doorbells
   FspRules fsp = {};
+  uint32_t token_bits = 0;  // of the doorbell, beside what the firmware says
 };
 struct Chip {
   const char* name;

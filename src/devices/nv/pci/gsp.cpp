@@ -53,6 +53,7 @@ Gsp::~Gsp() {
 
 // Whatever runs there reaches no memory any more.
 void Gsp::reset_gpu() noexcept {
+  if (std::exchange(was_reset_, true)) return;
   try {
     device_.reset();
   } catch (const Error& e) {
@@ -97,7 +98,8 @@ void Gsp::boot() {
   queues_->link();
   calls_ = std::make_shared<GspCalls>(
       *queues_, device_.function().address,
-      [this](std::span<const uint8_t> m) { run_sequence(m, device_, *this); });
+      [this](std::span<const uint8_t> m) { run_sequence(m, device_, *this); },
+      [this] { reset_gpu(); });
   calls_->start();
 }
 

@@ -1,6 +1,6 @@
 // Gsp: the system processor of a GPU, started by this process and ended by it: NVIDIA's firmware,
-// whose resource manager takes calls then. For the iface PCI, which does not open a GPU yet. Knows
-// no objects, and not how the firmware is started (gsp_start.h).
+// whose resource manager takes calls then. Owned by PciGpu. Knows no objects, and not how the
+// firmware is started (gsp_start.h).
 // What is started and in which order: open-gpu-kernel-modules @8ec351a (570.144),
 // src/nvidia/src/kernel/gpu/gsp/arch/turing/kernel_gsp_tu102.c (kgspBootstrap, kgspTeardown),
 // kernel_gsp_booter_tu102.c, kernel_gsp_frts_tu102.c; arch/ampere/kernel_gsp_ga102.c (resuming),
@@ -50,6 +50,7 @@ class Gsp final : GspCore {
   BootMemory memory_;  // that the firmware reads, or writes logs to
   const std::unique_ptr<GspStart> start_;
   uint64_t description_ = 0, libos_arguments_ = 0;  // addresses
+  bool was_reset_ = false;  // since its start
   std::optional<GspQueues> queues_;
   std::shared_ptr<GspCalls> calls_;
 };

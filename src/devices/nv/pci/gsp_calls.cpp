@@ -82,11 +82,18 @@ GspChannelError error_of(const GspMessage& m) {
 
 }  // namespace
 
+const nvrm::Branch& gsp_branch() {
+  constexpr uint32_t known = 570;
+  return *std::ranges::find(nvrm::kBranches, known, &nvrm::Branch::number);
+}
+
 GspCalls::GspCalls(GspQueues& queues, std::string gpu,
-                   std::function<void(std::span<const uint8_t>)> run_sequence)
+                   std::function<void(std::span<const uint8_t>)> run_sequence,
+                   std::function<void()> on_lost)
     : queues_(queues),
       gpu_(std::move(gpu)),
       run_sequence_(std::move(run_sequence)),
+      on_lost_(std::move(on_lost)),
       next_(kFirstHandle) {}
 
 // ---- the queues
@@ -99,7 +106,7 @@ auto GspCalls::talk(Talk talk) const {
   try {
     return talk();
   } catch (const DeviceLost& e) {
-    lost_ = e.what();
+    set_lost(e.what());
     throw;
   }
 }
@@ -107,6 +114,16 @@ auto GspCalls::talk(Talk talk) const {
 bool GspCalls::is_lost() const {
   std::lock_guard lock(mutex_);
   return !lost_.empty();
+}
+
+void GspCalls::set_lost(const std::string& why) const {
+  lost_ = why;
+  if (on_lost_) on_lost_();
+}
+
+void GspCalls::lose(const std::string& why) noexcept {
+  std::lock_guard lock(mutex_);
+  if (lost_.empty()) set_lost(why);
 }
 
 // ---- what it tells

@@ -17,6 +17,9 @@
 
 namespace tuff::devices::nv {
 
+// Sizes of what is passed differ between branches of the driver, and so of its firmware.
+const nvrm::Branch& gsp_branch();
+
 namespace gsp_call {
 inline constexpr uint32_t Free = 10, UnloadingGuestDriver = 47, SetPageDirectory = 54,
                           GetStaticInfo = 65, RmControl = 76, UnsetPageDirectory = 79,
@@ -34,9 +37,12 @@ struct GspChannelError {
 // answer would be that to another one.
 class GspCalls final : public ObjectCalls {
  public:
-  // `gpu` begins its warnings. `run_sequence` takes the payload of RunCpuSequencer.
+  // `gpu` begins its warnings. `run_sequence` takes the payload of RunCpuSequencer. `on_lost` is
+  // called once, before the first DeviceLost is thrown: objects can no longer be freed, so what
+  // they use must be stopped otherwise.
   GspCalls(GspQueues& queues, std::string gpu,
-           std::function<void(std::span<const uint8_t>)> run_sequence);
+           std::function<void(std::span<const uint8_t>)> run_sequence,
+           std::function<void()> on_lost = {});
   // Waits until the firmware is ready, running its sequences, and makes the root object. DeviceLost
   // where it says that it has failed.
   void start();
@@ -56,6 +62,8 @@ class GspCalls final : public ObjectCalls {
   void unset_page_directory(nvrm::Handle device, nvrm::Handle space) const;
   // What it says of the GPU (GspStaticConfigInfo).
   std::vector<uint8_t> static_info() const;
+  // No call is made from here on, as after an answer that did not come.
+  void lose(const std::string& why) noexcept;
   // What it has told since the last time; without a call that waits for an answer.
   std::vector<GspChannelError> take_errors();
 
@@ -68,11 +76,13 @@ class GspCalls final : public ObjectCalls {
   template <class Talk>
   auto talk(Talk talk) const;
   bool is_lost() const;
+  void set_lost(const std::string& why) const;
   void take(const GspMessage& event) const;
 
   GspQueues& queues_;
   const std::string gpu_;
   const std::function<void(std::span<const uint8_t>)> run_sequence_;
+  const std::function<void()> on_lost_;
   mutable std::mutex mutex_;
   mutable std::string lost_;  // why; empty: it is not
   mutable std::vector<GspChannelError> errors_;

@@ -9,7 +9,7 @@
 
 #include "devices/nv/pci/chip.h"
 #include "devices/nv/pci/gsp_calls.h"
-#include "devices/nv/rm/gpu.h"
+#include "devices/nv/rm/gpu_facts.h"
 
 namespace tuff::devices::nv {
 

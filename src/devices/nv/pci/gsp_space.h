@@ -1,31 +1,50 @@
-// GspSpace: what addresses mean to one GPU that no kernel driver runs: a VA space of its resource
-// manager, whose page table is this process's. What Space (rm/memory.h) is through the driver. For
-// what opens a GPU by PCI. Knows no memory, only where it lies.
+// GspSpace and GspBuffer: a space of a GPU that this process drives alone (PciGpu), and memory that
+// is mapped there: pieces of video memory, or of the host's that the IOMMU translates. What
+// UvmSpace (rm/uvm_space.h) is through NVIDIA's kernel driver. Made by what opens a GPU by PCI.
 #pragma once
 
 #include <memory>
 #include <optional>
+#include <string>
 
-#include "devices/nv/pci/gsp_calls.h"
-#include "devices/nv/pci/page_table.h"
+#include "devices/nv/pci/pci_gpu.h"
+#include "devices/nv/rm/space.h"
 
 namespace tuff::devices::nv {
 
-class GspSpace {
+class GspSpace final : public Space {
  public:
-  // `device` is an object of `calls`; tables lie in `memory`.
-  GspSpace(std::shared_ptr<GspCalls> calls, nvrm::Handle device, MmuVersion version,
-           TableMemory& memory);
-  ~GspSpace();
-  GspSpace(const GspSpace&) = delete;
-  nvrm::Handle handle() const { return space_->handle(); }
-  PageTable& pages() { return pages_; }
+  explicit GspSpace(std::unique_ptr<PciGpu> gpu);
+  const GpuFacts& facts() const override { return gpu_->facts(); }
+  std::string driver() const override { return "VFIO, NVIDIA's firmware"; }
+  std::string driver_version() const override { return gpu_->firmware_version(); }
+  std::unique_ptr<Buffer> allocate(size_t size_bytes, MemoryDomain domain) override;
+  std::unique_ptr<ChannelGroup> make_group() override;
+  // There is one GPU of this kind in a process.
+  bool reaches(const Space&) const override { return false; }
+  uint64_t time_ns() const override { return gpu_->time_ns(); }
+
+  PciGpu& gpu() { return *gpu_; }
+  GspVaSpace& addresses() { return addresses_; }
 
  private:
-  const std::shared_ptr<GspCalls> calls_;
-  const nvrm::Handle device_;
-  PageTable pages_;
-  std::optional<Object> space_;
+  const std::unique_ptr<PciGpu> gpu_;
+  GspVaSpace addresses_;
+};
+
+class GspBuffer final : public Buffer {
+ public:
+  // OutOfMemory.
+  GspBuffer(GspSpace& space, size_t size_bytes, MemoryDomain domain);
+  ~GspBuffer() override;
+  // Of video memory, all of it.
+  uint64_t physical() const { return video_->address(); }
+  bool map_for(Space& space) override;
+
+ private:
+  GspSpace& space_;
+  std::optional<VideoPiece> video_;
+  std::optional<DmaMemory> system_;
 };
 
 }  // namespace tuff::devices::nv

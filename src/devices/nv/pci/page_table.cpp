@@ -39,6 +39,7 @@ struct PageTable::Directory {
   };
   uint64_t address = 0;
   size_t depth = 0;
+  bool kept = false;
   std::map<uint32_t, Entry> entries;
 
   static std::span<const Level> levels(MmuVersion version) {
@@ -74,6 +75,26 @@ uint32_t PageTable::root_entries() const { return 1u << Directory::levels(versio
 uint64_t PageTable::end_of_addresses() const {
   const Level& outermost = Directory::levels(version_)[0];
   return 1ull << (outermost.shift + outermost.bits);
+}
+
+std::vector<PageDirectory> PageTable::keep_directories(uint64_t address, uint32_t shift) {
+  const auto levels = Directory::levels(version_);
+  std::vector<PageDirectory> kept;
+  for (Directory* d = root_.get();;) {
+    const Level& level = levels[d->depth];
+    d->kept = true;
+    kept.push_back({d->address, 8ull << level.bits, level.shift});
+    if (level.shift == shift) break;
+    const uint32_t index = Directory::index(level, address);
+    if (!d->entries.contains(index)) {
+      auto down = make_directory(d->depth + 1);
+      d->entries[index].down = std::move(down);
+      write_entry(*d, index);
+    }
+    d = d->entries[index].down.get();
+  }
+  memory_.publish();
+  return kept;
 }
 
 // ---- entries
@@ -235,7 +256,7 @@ void PageTable::clear(Directory& d, uint64_t address, uint64_t page_bytes) {
   Directory::Entry& e = d.entries[index];
   if (e.down) {
     clear(*e.down, address, page_bytes);
-    if (!e.down->entries.empty()) return;
+    if (!e.down->entries.empty() || e.down->kept) return;
     retired_.push_back(e.down->address);
     e.down.reset();
   } else if (page_bytes == kHugePage) {
@@ -259,7 +280,7 @@ void PageTable::prune(Directory& d) {
     const uint32_t index = at->first;
     Directory::Entry& e = at->second;
     if (e.down) prune(*e.down);
-    if (!e.down || !e.down->entries.empty()) {
+    if (!e.down || !e.down->entries.empty() || e.down->kept) {
       ++at;
       continue;
     }

@@ -27,6 +27,12 @@ class TableMemory {
   virtual void publish() = 0;
 };
 
+// One of the directories on the way to an address.
+struct PageDirectory {
+  uint64_t address = 0, size_bytes = 0;
+  uint32_t shift = 0;  // an entry is for 2^shift bytes
+};
+
 struct PageAttributes {
   Aperture aperture = Aperture::Video;
   bool writable = true;  // and for atomics
@@ -42,6 +48,10 @@ class PageTable {
   uint64_t root() const;  // address of the outermost table
   uint32_t root_entries() const;
   uint64_t end_of_addresses() const;
+  // The directories on the way to an address, from the outermost to that of `shift`, which stay
+  // even where nothing is mapped: who else fills entries of the last does so below them.
+  // OutOfMemory.
+  std::vector<PageDirectory> keep_directories(uint64_t address, uint32_t shift);
   // Whole pages of 4 KiB. InvalidArgument where something is mapped already, or beyond what entries
   // have room for; OutOfMemory without room for tables; either leaves everything as it was.
   void map(uint64_t address, uint64_t size_bytes, uint64_t physical, PageAttributes attributes);

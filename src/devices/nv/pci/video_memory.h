@@ -51,4 +51,22 @@ class VideoMemory final : public TableMemory {
   uint64_t aperture_bytes_ = 0;
 };
 
+// A piece of it, given back with this.
+class VideoPiece {
+ public:
+  VideoPiece(VideoMemory& memory, uint64_t size_bytes, uint64_t alignment, bool visible)
+      : memory_(memory), address_(memory.reserve(size_bytes, alignment, visible)),
+        size_(size_bytes), host_(visible ? memory.host(address_) : nullptr) {}
+  ~VideoPiece() { memory_.give_back(address_); }
+  VideoPiece(const VideoPiece&) = delete;
+  uint64_t address() const { return address_; }
+  uint64_t size_bytes() const { return size_; }
+  std::byte* host() const { return host_; }  // null where the host need not see it
+
+ private:
+  VideoMemory& memory_;
+  const uint64_t address_, size_;
+  std::byte* const host_;
+};
+
 }  // namespace tuff::devices::nv

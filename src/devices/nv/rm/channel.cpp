@@ -2,16 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstring>
 
+#include "base/check.h"
 #include "base/log.h"
 
 namespace tuff::devices::nv {
 namespace {
-
-constexpr size_t kNotifierBytes = 64 << 10;
-constexpr uint64_t kWindowBytes = 64u << 20;  // for what UVM maps of a channel's own
 
 const char* meaning(uint32_t code) {
   using namespace nvrm::channel_error;
@@ -26,39 +23,33 @@ const char* meaning(uint32_t code) {
 
 }  // namespace
 
+std::string channel_error_text(uint32_t code) {
+  return fmt::format("channel error {}: {}", code, meaning(code));
+}
+
 // ---- the group
 
-ChannelGroup::ChannelGroup(Space& space)
-    : space_(space), notifiers_(space, kNotifierBytes, MemoryDomain::System) {
-  const Gpu& gpu = space.gpu();
-  std::memset(notifiers_.host(), 0, notifiers_.size_bytes());
+ChannelGroup::ChannelGroup(Space& space, GroupParents parents)
+    : space_(space), parents_(std::move(parents)) {
   nvrm::ChannelGroupParameters p{};
-  p.va_space = space.handle();
+  p.va_space = parents_.space;
   p.engine = nvrm::kEngineGraphics;
-  group_ = std::make_unique<Object>(gpu.client(), gpu.device(), nvrm::object::ChannelGroup,
+  group_ = std::make_unique<Object>(parents_.calls, parents_.device, nvrm::object::ChannelGroup,
                                     "channel group", p);
   nvrm::ContextShareParameters share{};
-  share.va_space = space.handle();
+  share.va_space = parents_.space;
   share.flags = nvrm::kSubcontextAsync;
-  subcontext_ = std::make_unique<Object>(gpu.client(), group(), nvrm::object::ContextShare,
+  subcontext_ = std::make_unique<Object>(parents_.calls, group(), nvrm::object::ContextShare,
                                          "context share", share);
-  usermode_object_ = std::make_unique<Object>(gpu.client(), gpu.subdevice(),
-                                              gpu.facts().usermode_class, "doorbells");
-  usermode_ = map_object(gpu, gpu.subdevice(), usermode_object_->handle(), nvrm::kUsermodeBytes,
-                         gpu.open_file());
 }
 
-ChannelGroup::~ChannelGroup() {
-  stop();
-  space_.gpu().client()->kernel().munmap(usermode_, nvrm::kUsermodeBytes);
-}
+ChannelGroup::~ChannelGroup() = default;
 
 void ChannelGroup::set_running(bool running) {
-  const Client& client = *space_.gpu().client();
   std::array<std::byte, 8> parameters{};  // bEnable first, in all branches
   parameters[0] = std::byte(running);
-  client.control(group(), nvrm::control::GroupSchedule, "GPFIFO_SCHEDULE",
-                 std::span(parameters).first(client.branch().schedule_bytes));
+  parents_.calls->control(group(), nvrm::control::GroupSchedule, "GPFIFO_SCHEDULE",
+                          std::span(parameters).first(parents_.branch.schedule_bytes));
 }
 
 void ChannelGroup::schedule() {
@@ -77,100 +68,54 @@ void ChannelGroup::stop() noexcept {
       if (attempt > 0) log_warn("NV: stopping channels: {}", e.what());
     }
   }
-}
-
-// The fault's record belongs to whichever channel had it, and is cleared by being read.
-[[gnu::hot]]
-std::optional<ChannelError> ChannelGroup::error(const Channel& first) const {
-  auto& record = *reinterpret_cast<nvrm::ErrorNotifier*>(notifiers_.host());
-  if (std::atomic_ref(record.status).load(std::memory_order_acquire) != nvrm::kNotified)
-    return std::nullopt;
-  ChannelError e;
-  e.text = fmt::format("channel error {}: {}", record.code, meaning(record.code));
-  if (record.code != nvrm::channel_error::MmuFault) return e;
-  nvrm::MmuFaultInfo fault{};
-  try {
-    space_.gpu().client()->control(first.handle(), nvrm::control::GetMmuFaultInfo,
-                                   "GET_MMU_FAULT_INFO", fault);
-  } catch (const Error& failure) {
-    e.text += fmt::format(" (its record cannot be read: {})", failure.what());
-    return e;
-  }
-  e.address = uint64_t(fault.address_high) << 32 | fault.address_low;
-  e.text += fmt::format(" at {:#x}: {}", *e.address,
-                        std::string(fault.text, strnlen(fault.text, sizeof fault.text)));
-  return e;
+  on_runaway();
 }
 
 // ---- a channel
 
-Channel::Channel(ChannelGroup& group, std::span<const uint32_t> engine_classes)
+Channel::Channel(ChannelGroup& group)
     : group_(group),
-      memory_(group.space(), kEntries * kEntryBytes + nvrm::kUserdBytes,
-              MemoryDomain::VisibleVideo) {
-  std::memset(memory_.host(), 0, memory_.size_bytes());
-  try {
-    create(engine_classes);
-    register_with_uvm();
-  } catch (...) {
-    release();
-    throw;
-  }
+      memory_(group.space().allocate(kUserdOffset + nvrm::kUserdBytes,
+                                     MemoryDomain::VisibleVideo)) {
+  std::memset(memory_->host(), 0, memory_->size_bytes());
 }
 
-void Channel::create(std::span<const uint32_t> engine_classes) {
-  const Gpu& gpu = group_.space().gpu();
+nvrm::ChannelParameters Channel::parameters() const {
   nvrm::ChannelParameters p{};
-  p.error = group_.notifier();
-  p.buffer = memory_.handle();
-  p.gpfifo_address = memory_.address();
+  p.gpfifo_address = memory_->address();
   p.gpfifo_entries = kEntries;
   p.context_share = group_.subcontext();
-  p.userd_memory[0] = memory_.handle();
-  p.userd_offset[0] = kEntries * kEntryBytes;
+  p.userd_offset[0] = kUserdOffset;
   p.engine = nvrm::kEngineGraphics;
-  channel_ = std::make_unique<Object>(gpu.client(), group_.group(), gpu.facts().gpfifo_class,
-                                      "channel", p);
-  for (const uint32_t engine : engine_classes) {
-    std::array<std::byte, 64> none{};
-    engines_.push_back(std::make_unique<Object>(gpu.client(), handle(), engine, "engine", none));
-  }
+  return p;
 }
 
-void Channel::register_with_uvm() {
-  const Gpu& gpu = group_.space().gpu();
-  window_ = group_.space().reserve(kWindowBytes, kWindowBytes);
-  nvrm::uvm::RegisterChannel r{};
-  r.gpu = gpu.facts().uuid;
-  r.control_fd = gpu.client()->control_fd();
-  r.client = gpu.client()->root();
-  r.channel = handle();
-  r.base = window_;
-  r.length = kWindowBytes;
-  gpu.client()->uvm(nvrm::uvm::kRegisterChannel, "UVM_REGISTER_CHANNEL", r);
-  registered_ = true;
+void Channel::create(const nvrm::ChannelParameters& parameters) {
+  std::vector<std::byte> bytes(group_.parents().branch.channel_bytes);
+  std::memcpy(bytes.data(), &parameters, sizeof parameters);
+  channel_ = std::make_unique<Object>(group_.parents().calls, group_.group(),
+                                      group_.space().facts().gpfifo_class, "channel",
+                                      std::span(bytes));
 }
 
-Channel::~Channel() { release(); }
+void Channel::add_engines(std::span<const uint32_t> classes) {
+  for (const uint32_t engine : classes)
+    engines_.push_back(
+        std::make_unique<Object>(group_.parents().calls, handle(), engine, "engine"));
+}
 
-// The channel is stopped before UVM lets go of it.
-void Channel::release() noexcept {
-  const Gpu& gpu = group_.space().gpu();
-  group_.stop();
-  if (registered_) {
-    nvrm::uvm::UnregisterChannel u{gpu.facts().uuid, gpu.client()->root(), handle(), 0};
-    gpu.client()->undo_uvm(nvrm::uvm::kUnregisterChannel, u);
-  }
-  if (window_) group_.space().give_back(window_);
+Channel::~Channel() { destroy(); }
+
+void Channel::destroy() noexcept {
   engines_.clear();
   channel_.reset();
 }
 
 void Channel::read_token() {
   nvrm::SubmitToken token{};
-  group_.space().gpu().client()->control(handle(), nvrm::control::GetSubmitToken,
-                                         "GPFIFO_GET_WORK_SUBMIT_TOKEN", token);
-  token_ = token.token;
+  group_.parents().calls->control(handle(), nvrm::control::GetSubmitToken,
+                                  "GPFIFO_GET_WORK_SUBMIT_TOKEN", token);
+  token_ = token.token | token_bits();
 }
 
 // What the entry names is in memory before the entry is, and that before GPPut. The fence also

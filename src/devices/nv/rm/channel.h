@@ -1,15 +1,20 @@
-// ChannelGroup and Channel: the queues of a GPU as RM makes them: a group with a subcontext and the
-// memory that errors are left in; channels with a ring of GPFIFO entries, USERD, the engine that
-// their methods go to, a token for the doorbell. Made by NvDevice and NvQueue. Know where entries
-// go, not what they say.
+// ChannelGroup and Channel: the queues of a GPU as its resource manager (RM) makes them: a group
+// with a subcontext; channels with a ring of GPFIFO entries, USERD, the engine that their methods
+// go to, a token for the doorbell. Made by a Space for NvDevice and NvQueue. Who drives the GPU
+// adds the rest: memory that RM asks for, and where errors are left (uvm_channel.h,
+// pci/gsp_channel.h). Know where entries go, not what they say.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "devices/nv/rm/memory.h"
+#include "devices/nv/rm/object_calls.h"
+#include "devices/nv/rm/space.h"
 
 namespace tuff::devices::nv {
 
@@ -20,30 +25,45 @@ struct ChannelError {
   std::string text;
   std::optional<uint64_t> address;
 };
+// "channel error 31: a fault of the MMU"
+std::string channel_error_text(uint32_t code);
+
+// The objects that a group is made of, which outlive it.
+struct GroupParents {
+  std::shared_ptr<ObjectCalls> calls;
+  const nvrm::Branch& branch;
+  nvrm::Handle device = 0, space = 0;
+};
 
 class ChannelGroup {
  public:
-  explicit ChannelGroup(Space& space);
-  ~ChannelGroup();
+  virtual ~ChannelGroup();
   ChannelGroup(const ChannelGroup&) = delete;
-  Space& space() const { return space_; }
-  nvrm::Handle group() const { return group_->handle(); }
-  nvrm::Handle subcontext() const { return subcontext_->handle(); }
-  nvrm::Handle notifier() const { return notifiers_.handle(); }
+  // `engine_classes`: whose methods it takes.
+  virtual std::unique_ptr<Channel> make_channel(std::span<const uint32_t> engine_classes) = 0;
+  // A look at memory, unless there is one. `first` is any of its channels.
+  virtual std::optional<ChannelError> error(const Channel& first) = 0;
   // Once all channels are there.
   void schedule();
   // Nothing runs from here on. Any number of times.
   void stop() noexcept;
-  // A look at memory, unless there is one.
-  std::optional<ChannelError> error(const Channel& first) const;
-  uint32_t* doorbell() const { return reinterpret_cast<uint32_t*>(usermode_ + nvrm::kDoorbell); }
+  Space& space() const { return space_; }
+  const GroupParents& parents() const { return parents_; }
+  nvrm::Handle group() const { return group_->handle(); }
+  nvrm::Handle subcontext() const { return subcontext_->handle(); }
+  uint32_t* doorbell() const { return doorbell_; }
+
+ protected:
+  ChannelGroup(Space& space, GroupParents parents);
+  uint32_t* doorbell_ = nullptr;
 
  private:
   void set_running(bool running);
+  // Where stopping it fails twice.
+  virtual void on_runaway() noexcept {}
   Space& space_;
-  Buffer notifiers_;
-  std::unique_ptr<Object> group_, subcontext_, usermode_object_;
-  std::byte* usermode_ = nullptr;
+  const GroupParents parents_;
+  std::unique_ptr<Object> group_, subcontext_;
   std::mutex mutex_;
   bool running_ = false;
 };
@@ -51,9 +71,7 @@ class ChannelGroup {
 class Channel {
  public:
   static constexpr uint32_t kEntries = 1024;
-  // `engine_classes`: whose methods it takes.
-  Channel(ChannelGroup& group, std::span<const uint32_t> engine_classes);
-  ~Channel();
+  virtual ~Channel();
   Channel(const Channel&) = delete;
   nvrm::Handle handle() const { return channel_->handle(); }
   // Once the group runs: what the doorbell wants to be rung with.
@@ -67,21 +85,28 @@ class Channel {
     __builtin_prefetch(group_.doorbell(), 1);
   }
 
+ protected:
+  static constexpr size_t kUserdOffset = kEntries * sizeof(uint64_t);
+  explicit Channel(ChannelGroup& group);
+  // What is the same for all, to be completed; made; with engines.
+  nvrm::ChannelParameters parameters() const;
+  void create(const nvrm::ChannelParameters& parameters);
+  void add_engines(std::span<const uint32_t> classes);
+  // The channel is gone, its memory not yet.
+  void destroy() noexcept;
+  const Buffer& memory() const { return *memory_; }
+
  private:
-  static constexpr size_t kEntryBytes = 8;
-  uint64_t* entries() const { return reinterpret_cast<uint64_t*>(memory_.host()); }
+  uint64_t* entries() const { return reinterpret_cast<uint64_t*>(memory_->host()); }
   uint32_t* put() const {
-    return reinterpret_cast<uint32_t*>(memory_.host() + kEntries * kEntryBytes + nvrm::kGpPut);
+    return reinterpret_cast<uint32_t*>(memory_->host() + kUserdOffset + nvrm::kGpPut);
   }
-  void create(std::span<const uint32_t> engine_classes);
-  void register_with_uvm();
-  void release() noexcept;
+  // Bits of a token that the resource manager leaves to its caller.
+  virtual uint32_t token_bits() const { return 0; }
   ChannelGroup& group_;
-  Buffer memory_;  // entries, then USERD
+  const std::unique_ptr<Buffer> memory_;  // entries, then USERD
   std::unique_ptr<Object> channel_;
   std::vector<std::unique_ptr<Object>> engines_;
-  uint64_t window_ = 0;
-  bool registered_ = false;
   uint32_t token_ = 0;
 };
 

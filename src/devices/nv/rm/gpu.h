@@ -1,32 +1,15 @@
-// Gpu: one GPU that is open at RM, with what it says of itself and the doorbell page that its
-// channels share. Made to list devices, and by what opens one. Knows no memory and no channel.
+// Gpu: one GPU that is open at NVIDIA's kernel driver, with what that says of it. Made to list
+// devices, and by what opens one. Knows no memory and no channel.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "devices/nv/encode/generation.h"
 #include "devices/nv/rm/calls.h"
+#include "devices/nv/rm/gpu_facts.h"
 
 namespace tuff::devices::nv {
-
-struct GpuFacts {
-  std::string name;
-  nvrm::Uuid uuid{};
-  uint32_t sm = 0;  // 86 for sm_86
-  uint32_t gpcs = 0, tpcs_per_gpc = 0, sms_per_tpc = 0, warps_per_sm = 0;
-  uint64_t memory_bytes = 0, l2_bytes = 0;
-  uint64_t aperture_bytes = 0;  // of video memory that the host can map
-  const Generation* generation = nullptr;  // null: not supported
-  uint32_t gpfifo_class = 0, usermode_class = 0;
-  std::string missing;  // why it cannot be used; empty if it can
-  uint32_t sms() const { return gpcs * tpcs_per_gpc * sms_per_tpc; }
-  bool host_maps_all() const { return aperture_bytes >= memory_bytes; }
-};
-
-// SM_VERSION of GR_GET_INFO as a compute capability: 0x806 is 8.6, so 86.
-uint32_t capability_of(uint32_t sm_version);
 
 class Gpu {
  public:

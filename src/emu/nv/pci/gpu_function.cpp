@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "emu/kernel/clock.h"
+
 namespace tuff::emu::nv {
 namespace {
 
@@ -15,7 +17,7 @@ constexpr uint64_t kSec2Fuses = 0x824140, kGspFuses = 0x8241c0;
 constexpr uint32_t kOwnStartReads = 3;
 constexpr uint64_t kFrtsBytes = 1u << 20;
 constexpr uint64_t kApertureBlock = 0x1704, kHopperApertureBlock = 0xb80f60;
-constexpr uint64_t kInvalidateTables = 0xb830b0;
+constexpr uint64_t kInvalidateTables = 0xb830b0, kUsermode = 0xbb0000;
 constexpr uint32_t kTriggered = 1u << 31, kApertureByTable = 1u << 31;
 
 uint32_t word_in(const std::vector<uint8_t>& bytes, size_t at) {
@@ -37,9 +39,33 @@ GpuFunction::GpuFunction(GpuOptions options, std::unique_ptr<pci::HostMemory> me
       mistake_(std::move(mistake)),
       rom_(Pages::make(kRomBytes, std::make_shared<PageFile>())),
       video_(Pages::make(options_.video_bytes, std::make_shared<PageFile>())),
-      world_{*memory_, objects_, options_.video_bytes, 0, options_.sequences, mistake_} {
+      world_{*memory_, objects_, physical_memory(), options_.video_bytes, 0, options_.sequences,
+             mistake_} {
   std::memcpy(rom_.data(), options_.rom.data(), std::min(options_.rom.size(), size_t{kRomBytes}));
   power_on();
+}
+
+// The firmware and its channels go while the bus stands still.
+GpuFunction::~GpuFunction() {
+  const auto lock = memory_->hold();
+  firmware_.reset();
+}
+
+PhysicalMemory GpuFunction::physical_memory() {
+  PhysicalMemory m;
+  m.mmu_version = objects_.chip().sm < 90 ? 2 : 3;
+  m.read = [this](bool video, uint64_t address, uint64_t& entry) {
+    return read_table(video, address, entry);
+  };
+  m.at = [this](bool video, uint64_t address, uint64_t size_bytes) -> std::byte* {
+    if (!video) return memory_->at(address, size_bytes);
+    if (size_bytes <= options_.video_bytes && address <= options_.video_bytes - size_bytes)
+      return video_.data() + address;
+    mistake_(fmt::format("{} bytes of video memory at {:#x}", size_bytes, address));
+    return nullptr;
+  };
+  m.mistake = mistake_;
+  return m;
 }
 
 // The GPU's own start runs a program on the GSP's falcon, which halts then.
@@ -66,6 +92,10 @@ void GpuFunction::power_on() {
 void GpuFunction::reset() {
   ++resets;
   power_on();
+}
+
+void GpuFunction::unmapped(uint64_t address, uint64_t size_bytes) {
+  if (firmware_) firmware_->channels().unmapped(address, size_bytes);
 }
 
 // ---- registers
@@ -98,6 +128,8 @@ std::optional<uint32_t> GpuFunction::kept_register(uint64_t offset) const {
     case 0x1fa828: return protected_end_ ? page_register(protected_end_ - 0x1000) : 0;
     case 0x1fa82c: return ~0xfu;  // nothing is locked: begin behind end
     case 0x1fa830: return 0;
+    case kUsermode + 0x80: return uint32_t(clock_ns(CLOCK_REALTIME));  // its clock
+    case kUsermode + 0x84: return uint32_t(clock_ns(CLOCK_REALTIME) >> 32);
     case 0x625f04: return 0;   // no screen
     case 0x82074c: return 1;   // for production
     case 0x820c04: return 0;
@@ -158,6 +190,7 @@ void GpuFunction::invalidate(uint32_t value) {
     mistake_("the aperture still goes through the firmware's table");
   invalidating_ = 3;
   ++invalidates;
+  if (firmware_) firmware_->channels().read_tables();
 }
 
 bool GpuFunction::read_table(bool video, uint64_t address, uint64_t& entry) const {
@@ -170,6 +203,8 @@ bool GpuFunction::read_table(bool video, uint64_t address, uint64_t& entry) cons
 intptr_t GpuFunction::map(size_t bar, uint64_t offset, size_t size_bytes, int protection) {
   if (bar == 1 && offset == 0 && size_bytes <= options_.video_bytes)
     return video_.map_at(nullptr, size_bytes, protection, MAP_SHARED);
+  if (bar == 0 && offset == kUsermode && size_bytes <= os::nvrm::kUsermodeBytes)
+    return objects_.engines().doorbells(0).map_at(nullptr, size_bytes, protection, MAP_SHARED);
   if (bar != 0 || offset != kRom || size_bytes > kRomBytes) return -EINVAL;
   return rom_.map_at(nullptr, size_bytes, protection & PROT_READ, MAP_SHARED);
 }

@@ -47,12 +47,15 @@ struct GpuOptions {
 class GpuFunction final : public pci::Function {
  public:
   // `objects` answer the firmware's calls.
+  // Doorbells are those that the objects' engines look at.
   GpuFunction(GpuOptions options, std::unique_ptr<pci::HostMemory> memory, Objects& objects,
               FalconModel::Told mistake);
+  ~GpuFunction() override;
   uint32_t read(size_t bar, uint64_t offset) override;
   void write(size_t bar, uint64_t offset, uint32_t value) override;
   intptr_t map(size_t bar, uint64_t offset, size_t size_bytes, int protection) override;
   void reset() override;
+  void unmapped(uint64_t address, uint64_t size_bytes) override;
 
   // As the GPU reads 8 bytes of a table; false: there is none.
   bool read_table(bool video, uint64_t address, uint64_t& entry) const;
@@ -73,6 +76,7 @@ class GpuFunction final : public pci::Function {
   uint32_t unload_firmware();
   uint32_t take_message(uint32_t kind, const std::vector<uint32_t>& payload);
   std::optional<uint32_t> read_of_fsp(uint64_t offset);
+  PhysicalMemory physical_memory();
   void power_on();
   void invalidate(uint32_t value);
   std::optional<uint32_t> kept_register(uint64_t offset) const;

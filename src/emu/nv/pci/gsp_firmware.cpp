@@ -36,7 +36,13 @@ uint64_t id_of(const char* name) {
 
 }  // namespace
 
-GspFirmware::GspFirmware(const World& world, uint64_t arguments) : world_(world) {
+GspFirmware::GspFirmware(const World& world, uint64_t arguments)
+    : world_(world),
+      channels_(world.objects, world.memory, world.physical, world.host_end,
+                [this](uint32_t event, const Payload& payload) {
+                  if (end_ && ready_ && !ended_ && !end_->answer(event, 0, payload))
+                    world_.mistake("there is no room for an event");
+                }) {
   const auto queues = read_arguments(arguments);
   if (!queues) {
     world_.mistake("the GSP was given no queues");
@@ -175,6 +181,14 @@ uint32_t GspFirmware::refused(const RmRefused& why) const {
   return uint32_t(why.status);
 }
 
+// Of a token for GB20x, which the kernel driver makes itself.
+void GspFirmware::leave_out_bit(std::span<std::byte> parameters) {
+  nvrm::SubmitToken token;
+  std::memcpy(&token, parameters.data(), sizeof token);
+  token.token &= ~nvrm::kRunlistDoorbell;
+  std::memcpy(parameters.data(), &token, sizeof token);
+}
+
 uint32_t GspFirmware::alloc(Payload& payload) {
   nvrm::Alloc a{};
   a.client = payload_value<uint32_t>(payload, 0);
@@ -212,8 +226,10 @@ uint32_t GspFirmware::control(Payload& payload) {
     }
     if (c.command == nvrm::control::GrGetInfo)
       refuse_rm(Status::InvalidCommand, "a control whose parameters name memory of a process");
+    if (channels_.control(c, parameters)) return 0;
     std::vector<nvrm::InfoEntry> none;
     world_.objects.control(c, parameters, none);
+    if (c.command == nvrm::control::GetSubmitToken) leave_out_bit(parameters);
     return 0;
   } catch (const RmRefused& why) {
     return refused(why);
@@ -221,8 +237,8 @@ uint32_t GspFirmware::control(Payload& payload) {
 }
 
 std::optional<uint64_t> GspFirmware::directory(nvrm::Handle space) const {
-  const auto found = directories_.find(space);
-  return found == directories_.end() ? std::nullopt : std::optional(found->second);
+  const TableMappings* const table = channels_.table(space);
+  return table ? std::optional(table->root()) : std::nullopt;
 }
 
 // Client, device, process, then at 16 the root with its entries and flags, or at 12 the space.
@@ -235,16 +251,11 @@ uint32_t GspFirmware::set_directory(const Payload& payload, bool set) {
     if (payload.size() != (set ? 48u : 20u) ||
         payload_value<uint32_t>(payload, set ? 40 : 16) != 1)
       refuse_rm(Status::InvalidArgument, "a page directory in {} bytes", payload.size());
-    if (directories_.contains(space) == set)
-      refuse_rm(Status::InvalidState, "the page directory of {:#x}", space);
-    const auto root = payload_value<uint64_t>(payload, 16);
-    const uint32_t entries = world_.objects.chip().sm < 90 ? 4 : 2;  // of versions 2 and 3
-    if (set && (payload_value<uint32_t>(payload, 24) != entries ||
-                payload_value<uint32_t>(payload, 28) != 8 || root % kArgumentPage ||
-                root >= world_.host_end))
-      refuse_rm(Status::InvalidArgument, "a page directory at {:#x}", root);
-    if (set) directories_[space] = root;
-    else directories_.erase(space);
+    if (!set) return channels_.unset_table(space), 0;
+    if (const auto flags = payload_value<uint32_t>(payload, 28); flags != 8)
+      refuse_rm(Status::InvalidArgument, "a page directory with flags {:#x}", flags);
+    channels_.set_table(client, space, payload_value<uint64_t>(payload, 16),
+                        payload_value<uint32_t>(payload, 24));
     return 0;
   } catch (const RmRefused& why) {
     return refused(why);
@@ -253,8 +264,7 @@ uint32_t GspFirmware::set_directory(const Payload& payload, bool set) {
 
 uint32_t GspFirmware::free(const Payload& payload) {
   try {
-    if (directories_.contains(payload_value<uint32_t>(payload, 8)))
-      refuse_rm(Status::InUse, "a VA space that has a page directory");
+    channels_.before_free(payload_value<uint32_t>(payload, 8));
     world_.objects.free(payload_value<uint32_t>(payload, 0), payload_value<uint32_t>(payload, 8));
     return 0;
   } catch (const RmRefused& why) {

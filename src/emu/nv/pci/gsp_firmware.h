@@ -7,12 +7,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "emu/nv/pci/gsp_channels.h"
 #include "emu/nv/pci/gsp_end.h"
 #include "emu/nv/rm/objects.h"
 #include "emu/pci/bus.h"
@@ -25,6 +25,7 @@ class GspFirmware {
   struct World {
     pci::HostMemory& memory;
     Objects& objects;
+    PhysicalMemory physical;
     uint64_t video_bytes = 0, host_end = 0;        // all, and what is the host's of that
     std::vector<std::vector<uint32_t>> sequences;  // before it is ready, one after another
     Told mistake;
@@ -38,6 +39,7 @@ class GspFirmware {
   void resume();
   // Of a VA space: where its table is, if it has one.
   std::optional<uint64_t> directory(nvrm::Handle space) const;
+  GspChannels& channels() { return channels_; }
   bool has_ended() const { return ended_; }
   bool is_suspended() const { return suspended_; }
 
@@ -55,12 +57,13 @@ class GspFirmware {
   void fill_static_info(std::vector<uint8_t>& payload) const;
   void fill_regions(std::vector<uint8_t>& payload) const;
   void fill_graphics_facts(std::span<std::byte> parameters) const;
+  static void leave_out_bit(std::span<std::byte> parameters);
   uint32_t refused(const RmRefused& why) const;
   std::byte* host(uint64_t address, uint64_t size_bytes) const;
 
   const World& world_;
   std::optional<GspEnd> end_;
-  std::map<nvrm::Handle, uint64_t> directories_;  // by VA space
+  GspChannels channels_;
   uint32_t startup_ = 0;       // messages that came before it was ready
   size_t next_sequence_ = 0;
   bool suspended_ = false, ready_ = false, ended_ = false;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <optional>
+#include <span>
 
 namespace tuff::emu::nv {
 namespace {
@@ -36,11 +37,25 @@ struct Table {
   uint64_t address = 0;
 };
 
+using Visit = std::function<void(uint64_t address, const Translation& page)>;
+
+// Directories above the innermost, outermost first.
+constexpr std::array<Field, 4> kLevels3 = {{{56, 56}, {55, 47}, {46, 38}, {37, 29}}};
+constexpr std::array<Field, 3> kLevels2 = {{{48, 47}, {46, 38}, {37, 29}}};
+std::span<const Field> levels_of(bool version3) {
+  return version3 ? std::span<const Field>(kLevels3) : std::span<const Field>(kLevels2);
+}
+
 struct Walk {
   bool version3;
   const ReadTable& read;
   uint64_t address;
   Translation out;
+
+  void fail_empty(const char* why) {
+    (void)fail(why);
+    out.is_empty = true;
+  }
 
   [[nodiscard]] bool fail(std::string why) {
     out.fault = fmt::format("{:#x}: {}", address, why);
@@ -118,9 +133,55 @@ struct Walk {
       std::optional<Entry> e = load(big, (address >> 16 & 0x1f) * 8);
       if (!e || page(*e, 65536) || !out.fault.empty()) return;
     }
-    if (!small.there) return (void)fail("no page");
+    if (!small.there) return fail_empty("no page");
     std::optional<Entry> e = load(small, (address >> 12 & 0x1ff) * 8);
-    if (e && !page(*e, 4096) && out.fault.empty()) (void)fail("no page");
+    if (e && !page(*e, 4096) && out.fault.empty()) fail_empty("no page");
+  }
+
+  // The directory that an entry of one above the innermost names; null, and why not.
+  std::optional<Table> next(const Table& directory, Field bits) {
+    std::optional<Entry> e = load(directory, Entry(address).get(bits) * 8);
+    Table below;
+    if (!e) return std::nullopt;
+    if (e->get({0, 0})) {
+      (void)fail("a page where none of this size is known");
+      return std::nullopt;
+    }
+    if (!table(*e, version3 ? 12 : 8, 4096, below)) return std::nullopt;
+    if (!below.there) {
+      fail_empty("no table");
+      return std::nullopt;
+    }
+    return below;
+  }
+
+  void visit_below(const Table& directory, std::span<const Field> levels, const Visit& visit) {
+    const uint64_t begin = address;
+    if (levels.empty()) return visit_last(directory, visit);
+    const Field bits = levels[0];
+    for (uint64_t i = 0; i < uint64_t{2} << (bits.high - bits.low); ++i) {
+      address = begin | i << bits.low;
+      out = {};
+      const std::optional<Table> below = next(directory, bits);
+      if (below) visit_below(*below, levels.subspan(1), visit);
+      else if (!out.is_empty) visit(address, out);
+    }
+  }
+
+  void visit_last(const Table& directory, const Visit& visit) {
+    const uint64_t begin = address;
+    for (uint64_t i = 0; i < 256; ++i) {
+      uint64_t words[2] = {};
+      if (read(directory.video, directory.address + 16 * i, words[0]) &&
+          read(directory.video, directory.address + 16 * i + 8, words[1]) && !words[0] && !words[1])
+        continue;
+      for (uint64_t at = 0; at < 2u << 20; at += out.is_mapped() ? out.page_bytes : 4096) {
+        address = begin | i << 21 | at;
+        out = {};
+        last(directory);
+        if (!out.is_empty) visit(address, out);
+      }
+    }
   }
 };
 
@@ -135,25 +196,19 @@ Translation translate(uint32_t mmu_version, const ReadTable& read, bool root_in_
     return walk.out;
   }
   Table table{true, root_in_video, root};
-  constexpr std::array<Field, 4> version3 = {{{56, 56}, {55, 47}, {46, 38}, {37, 29}}};
-  constexpr std::array<Field, 3> version2 = {{{48, 47}, {46, 38}, {37, 29}}};
-  const Field* const first = walk.version3 ? version3.data() : version2.data();
-  const size_t count = walk.version3 ? version3.size() : version2.size();
-  for (size_t i = 0; i < count; ++i) {
-    std::optional<Entry> e = walk.load(table, Entry(address).get(first[i]) * 8);
-    if (!e) return walk.out;
-    if (e->get({0, 0})) {
-      (void)walk.fail("a page where none of this size is known");
-      return walk.out;
-    }
-    if (!walk.table(*e, walk.version3 ? 12 : 8, 4096, table)) return walk.out;
-    if (!table.there) {
-      (void)walk.fail("no table");
-      return walk.out;
-    }
+  for (const Field bits : levels_of(walk.version3)) {
+    const std::optional<Table> below = walk.next(table, bits);
+    if (!below) return walk.out;
+    table = *below;
   }
   walk.last(table);
   return walk.out;
+}
+
+void for_each_page(uint32_t mmu_version, const ReadTable& read, bool root_in_video, uint64_t root,
+                   const Visit& visit) {
+  Walk walk{mmu_version == 3, read, 0, {}};
+  walk.visit_below({true, root_in_video, root}, levels_of(walk.version3), visit);
 }
 
 }  // namespace tuff::emu::nv

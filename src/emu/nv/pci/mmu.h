@@ -13,6 +13,7 @@ namespace tuff::emu::nv {
 
 struct Translation {
   std::string fault;  // why nothing is there; empty: all below holds
+  bool is_empty = false;  // of a fault: the entry is, as it should be
   bool is_mapped() const { return fault.empty(); }
   bool video = false;  // of the GPU's memory, else of the host's
   uint64_t physical = 0;
@@ -22,6 +23,10 @@ struct Translation {
 
 // The 8 bytes at an address in the GPU's memory, or in the host's; false: there are none.
 using ReadTable = std::function<bool(bool video, uint64_t address, uint64_t& entry)>;
+
+// Every page of a table by address, and every entry that is none and not empty.
+void for_each_page(uint32_t mmu_version, const ReadTable& read, bool root_in_video, uint64_t root,
+                   const std::function<void(uint64_t address, const Translation& page)>& visit);
 
 Translation translate(uint32_t mmu_version, const ReadTable& read, bool root_in_video,
                       uint64_t root, uint64_t address);

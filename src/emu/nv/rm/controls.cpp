@@ -13,15 +13,6 @@ using nvrm::Status;
 namespace control = nvrm::control;
 
 template <class T>
-T exactly(std::span<const std::byte> from, const char* name) {
-  if (from.size() != sizeof(T))
-    refuse_rm(Status::InvalidParamStruct, "{}: {} bytes, {} are wanted", name, from.size(),
-              sizeof(T));
-  T value;
-  std::memcpy(&value, from.data(), sizeof value);
-  return value;
-}
-template <class T>
 void put_back(std::span<std::byte> to, const T& value) {
   std::memcpy(to.data(), &value, sizeof value);
 }
@@ -116,7 +107,7 @@ void Objects::control(const nvrm::Control& c, std::span<std::byte> parameters,
   } else if (c.command == control::GetSubmitToken) {
     want(o.channel != nullptr);
     auto token = exactly<nvrm::SubmitToken>(parameters, "GPFIFO_GET_WORK_SUBMIT_TOKEN");
-    token.token = o.channel->id;
+    token.token = o.channel->token;
     put_back(parameters, token);
   } else if (c.command == control::GetMmuFaultInfo) {
     want(o.channel != nullptr);

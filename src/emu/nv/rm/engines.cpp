@@ -35,10 +35,26 @@ Engines::Engines(uint32_t gpus, const std::shared_ptr<PageFile>& file, Reports& 
   thread_ = std::thread([this] { run(); });
 }
 
-Engines::~Engines() {
+Engines::~Engines() { stop(); }
+
+void Engines::stop() {
   stopped_ = true;
   wake();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Engines::post(std::function<void()> task) {
+  std::lock_guard lock(mutex_);
+  posted_.push_back(std::move(task));
+}
+
+void Engines::run_posted() {
+  std::vector<std::function<void()>> tasks;
+  {
+    std::lock_guard lock(mutex_);
+    tasks.swap(posted_);
+  }
+  for (const auto& task : tasks) task();
 }
 
 void Engines::add(uint32_t gpu, std::shared_ptr<Context> context) {
@@ -90,6 +106,7 @@ void Engines::run() {
     const uint64_t seen = wakes_;
     bool went_on = look_at_doorbells();
     went_on = step_one(entries()) || went_on;
+    run_posted();
     if (went_on) idle_since = os::monotonic_ns();
     else sleep(idle_since, seen);
   }

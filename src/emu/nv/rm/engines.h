@@ -7,6 +7,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -27,6 +28,10 @@ class Engines {
   void remove(const std::shared_ptr<Context>& context);
   // Something may have changed for who waits; called after every call.
   void wake();
+  // Called on the engines' thread, between two steps.
+  void post(std::function<void()> task);
+  // Nothing runs from here on.
+  void stop();
 
  private:
   struct Entry {
@@ -38,11 +43,13 @@ class Engines {
   bool look_at_doorbells();
   bool step_one(const std::vector<Entry>& all);
   void sleep(uint64_t idle_since_ns, uint64_t seen);
+  void run_posted();
   Reports& reports_;
   std::vector<Pages> doorbells_;  // by GPU
   std::mutex mutex_;
   std::condition_variable woken_;
   std::vector<Entry> entries_;
+  std::vector<std::function<void()>> posted_;
   SplitMix64 random_;  // of which context goes on, where there are several
   std::atomic<uint64_t> wakes_ = 0;
   std::atomic<bool> stopped_ = false;

@@ -455,6 +455,7 @@ int NvMachine::map_external(Uvm& u, void* argument) {
 }  // namespace
 
 std::unique_ptr<Mock> make_mock(const MockOptions& options) {
+  if (options.pci) return make_pci_mock(options);
   return std::make_unique<NvMachine>(options);
 }
 

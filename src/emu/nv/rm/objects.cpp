@@ -22,6 +22,16 @@ void give(std::span<std::byte> to, const T& value) {
   std::memcpy(to.data(), &value, sizeof value);
 }
 
+constexpr uint32_t kRunlist = 1;  // of the graphics engine; any number
+constexpr uint32_t kAlone = 1u << 31;  // in the number of a group: a channel that has none
+
+// Of a channel that is to have one: a page of USERD, and which of its eight (NVOS04_FLAGS_CHANNEL_
+// USERD_INDEX_*). 0: any.
+uint32_t number_of(uint32_t flags) {
+  const bool fixed = flags >> 21 & 1;
+  return fixed ? (flags >> 12 & 0x1ff) * 8 + (flags >> 8 & 7) : 0;
+}
+
 const nvrm::Branch& branch_of(uint32_t number) {
   for (const nvrm::Branch& b : nvrm::kBranches)
     if (b.number == number) return b;
@@ -164,8 +174,7 @@ void Objects::make(Client& c, Object& o, const nvrm::Alloc& a, std::span<std::by
     default: break;
   }
   if (o.object_class == chip_.gpfifo_class) return make_channel(c, o, parameters);
-  if (o.object_class != chip_.usermode_class) make_engine(c, o);
-  (void)a;
+  if (o.object_class != chip_.usermode_class) make_engine(c, a, o);
 }
 
 void Objects::make_memory(Object& o, std::span<std::byte> parameters) {
@@ -204,7 +213,8 @@ void Objects::make_memory(Object& o, std::span<std::byte> parameters) {
 
 void Objects::make_space(Object& o, std::span<std::byte> parameters) {
   const auto p = taken<nvrm::VaSpaceParameters>(parameters);
-  if (p.flags != (nvrm::kSpaceExternallyOwned | nvrm::kSpacePageFaulting))
+  const bool managed = addresses && p.flags == 0;  // by the firmware, in part
+  if (!managed && p.flags != (nvrm::kSpaceExternallyOwned | nvrm::kSpacePageFaulting))
     refuse_rm(Status::NotSupported, "a VA space with flags {:#x}", p.flags);
   o.space = std::make_shared<SpaceObject>();
   o.space->gpu = o.gpu;
@@ -235,31 +245,51 @@ void Objects::make_subcontext(Client& c, Object& o, std::span<std::byte> paramet
   give(parameters, p);
 }
 
+// By handles: memory objects of the client; by addresses whoever knows those looks there.
+void Objects::name_memory(Client& c, ChannelObject& channel, const nvrm::ChannelParameters& p,
+                          ChannelSetup& setup) {
+  const std::byte* userd = nullptr;
+  if (addresses) {
+    userd = addresses->userd(p);
+  } else {
+    const auto memory = [&](nvrm::Handle handle,
+                            const char* what) -> std::shared_ptr<MemoryObject> {
+      const auto found = c.objects.find(handle);
+      if (found == c.objects.end() || !found->second.memory)
+        refuse_rm(Status::InvalidObject, "{} {:#x} of a channel is no memory", what, handle);
+      return found->second.memory;
+    };
+    channel.notifier = memory(p.error, "error notifier");
+    channel.userd = memory(p.userd_memory[0], "USERD");
+    const uint64_t at = p.userd_offset[0];
+    if (at % nvrm::kUserdBytes || at + nvrm::kUserdBytes > channel.userd->size_bytes)
+      refuse_rm(Status::InvalidArgument, "USERD at {} of {} bytes", at, channel.userd->size_bytes);
+    userd = channel.userd->memory + at;
+  }
+  setup.put = reinterpret_cast<const uint32_t*>(userd + nvrm::kGpPut);
+}
+
+// A channel without a group may have a VA space of its own where there is no kernel driver, which
+// has these for itself.
 void Objects::make_channel(Client& c, Object& o, std::span<std::byte> parameters) {
   auto p = taken<nvrm::ChannelParameters>(parameters);
   const bool in_group = c.objects[o.parent].object_class == object::ChannelGroup;
+  const bool alone = addresses && !in_group && p.va_space;
   if (p.context_share && p.va_space)
     refuse_rm(Status::InvalidArgument, "a channel with a subcontext and a VA space of its own");
-  if (!in_group || !p.context_share)
+  if (!alone && (!in_group || !p.context_share))
     refuse_rm(Status::NotSupported, "a channel without a group and a subcontext of it");
-  const auto share = c.objects.find(p.context_share);
-  if (share == c.objects.end() || share->second.parent != o.parent)
+  const auto owner = c.objects.find(alone ? p.va_space : p.context_share);
+  if (owner == c.objects.end() || owner->second.parent != o.parent || !owner->second.space)
     refuse_rm(Status::InvalidArgument, "a channel with a subcontext of another group");
-  const auto memory = [&](nvrm::Handle handle, const char* what) -> std::shared_ptr<MemoryObject> {
-    const auto found = c.objects.find(handle);
-    if (found == c.objects.end() || !found->second.memory)
-      refuse_rm(Status::InvalidObject, "{} {:#x} of a channel is no memory", what, handle);
-    return found->second.memory;
-  };
   auto channel = std::make_shared<ChannelObject>();
-  channel->id = next_channel_++;
-  channel->space = share->second.space;
-  channel->notifier = memory(p.error, "error notifier");
-  channel->userd = memory(p.userd_memory[0], "USERD");
-  const uint64_t userd = p.userd_offset[0];
-  if (userd % nvrm::kUserdBytes || userd + nvrm::kUserdBytes > channel->userd->size_bytes)
-    refuse_rm(Status::InvalidArgument, "USERD at {} of {} bytes", userd,
-              channel->userd->size_bytes);
+  channel->id = addresses ? number_of(p.flags) : 0;
+  if (channel->id == 0) channel->id = next_channel_++;
+  // Bits 22 to 16 are the list of channels; Blackwell's of 12.0 say that there is one.
+  channel->token = channel->id | kRunlist << 16 | (chip_.sm == 120 ? nvrm::kRunlistDoorbell : 0);
+  channel->space = owner->second.space;
+  ChannelSetup setup;
+  name_memory(c, *channel, p, setup);
   if (p.gpfifo_entries == 0 || (p.gpfifo_entries & (p.gpfifo_entries - 1)) ||
       p.gpfifo_address % 8 || p.engine != nvrm::kEngineGraphics)
     refuse_rm(Status::InvalidArgument, "a GPFIFO of {} entries at {:#x} for engine {}",
@@ -267,12 +297,11 @@ void Objects::make_channel(Client& c, Object& o, std::span<std::byte> parameters
   const auto mapping = channel->space->context->addresses.find(p.gpfifo_address);
   if (!mapping || mapping->end() < p.gpfifo_address + p.gpfifo_entries * uint64_t{8})
     refuse_rm(Status::InvalidAddress, "the GPFIFO at {:#x} is not mapped", p.gpfifo_address);
-  ChannelSetup setup;
   setup.id = channel->id;
-  setup.group = o.parent;
+  setup.token = channel->token;
+  setup.group = alone ? kAlone | channel->id : o.parent;
   setup.gpfifo_address = p.gpfifo_address;
   setup.entries = p.gpfifo_entries;
-  setup.put = reinterpret_cast<const uint32_t*>(channel->userd->memory + userd + nvrm::kGpPut);
   channel->space->context->attach(
       setup, [this, kept = channel](const ChannelError& error) { failed(*kept, error); });
   o.channel = std::move(channel);
@@ -280,13 +309,19 @@ void Objects::make_channel(Client& c, Object& o, std::span<std::byte> parameters
   give(parameters, p);
 }
 
-void Objects::make_engine(Client& c, const Object& o) {
+void Objects::make_engine(Client& c, const nvrm::Alloc& a, const Object& o) {
   const ChannelObject& channel = *c.objects[o.parent].channel;
+  if (addresses && o.object_class == chip_.compute_class)
+    addresses->check_context(a.client, o.parent);
   channel.space->context->add_engine(channel.id, o.object_class);
 }
 
 // On the engines' thread: the record of the fault before that of the error.
 void Objects::failed(ChannelObject& channel, const ChannelError& error) {
+  if (!channel.notifier) {
+    if (addresses) addresses->failed(channel.id, error);
+    return;
+  }
   if (error.fault) {
     std::lock_guard lock(channel.mutex);
     nvrm::MmuFaultInfo& f = channel.fault;

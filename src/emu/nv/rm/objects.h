@@ -7,8 +7,10 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,17 @@ template <class... Args>
   throw RmRefused{status, fmt::format(text, std::forward<Args>(args)...)};
 }
 
+// A call's parameters, of which the driver compares the size for equality.
+template <class T>
+T exactly(std::span<const std::byte> from, const char* name) {
+  if (from.size() != sizeof(T))
+    refuse_rm(nvrm::Status::InvalidParamStruct, "{}: {} bytes, {} are wanted", name, from.size(),
+              sizeof(T));
+  T value;
+  std::memcpy(&value, from.data(), sizeof value);
+  return value;
+}
+
 // An allocation, which its mappings and handles keep.
 struct MemoryObject : Buffer {
   Pages pages;
@@ -44,9 +57,9 @@ struct SpaceObject {
 };
 
 struct ChannelObject {
-  uint32_t id = 0;
+  uint32_t id = 0, token = 0;
   std::shared_ptr<SpaceObject> space;
-  std::shared_ptr<MemoryObject> notifier, userd;
+  std::shared_ptr<MemoryObject> notifier, userd;  // null where they are named by addresses
   std::mutex mutex;  // of what follows: the engines' thread writes it
   nvrm::MmuFaultInfo fault{};
   bool registered = false;  // with unified memory
@@ -60,6 +73,18 @@ struct Object {
   std::shared_ptr<SpaceObject> space;
   std::shared_ptr<ChannelObject> channel;
   nvrm::Handle used_space = 0;  // of groups, subcontexts
+};
+
+// What stands for NVIDIA's kernel driver where there is none, and names memory by its address.
+class ChannelAddresses {
+ public:
+  virtual ~ChannelAddresses() = default;
+  // USERD's bytes. RmRefused.
+  virtual std::byte* userd(const nvrm::ChannelParameters& parameters) = 0;
+  // Compute objects of that channel may be made. RmRefused.
+  virtual void check_context(nvrm::Handle client, nvrm::Handle channel) = 0;
+  // On the engines' thread.
+  virtual void failed(uint32_t channel, const ChannelError& error) = 0;
 };
 
 class Objects {
@@ -86,6 +111,8 @@ class Objects {
   bool has_gpu(const nvrm::Uuid& uuid) const;
   MockOptions::Peers peers() const { return options_.peers; }
   PeerMemory* peer_memory() const { return peer_memory_.get(); }
+  Engines& engines() const { return engines_; }
+  ChannelAddresses* addresses = nullptr;  // null: memory of channels is named by handles
 
  private:
   struct Client {
@@ -100,7 +127,9 @@ class Objects {
   void make_group(Client& c, Object& o, std::span<std::byte> parameters);
   void make_subcontext(Client& c, Object& o, std::span<std::byte> parameters);
   void make_channel(Client& c, Object& o, std::span<std::byte> parameters);
-  void make_engine(Client& c, const Object& o);
+  void name_memory(Client& c, ChannelObject& channel, const nvrm::ChannelParameters& p,
+                   ChannelSetup& setup);
+  void make_engine(Client& c, const nvrm::Alloc& a, const Object& o);
   void failed(ChannelObject& channel, const ChannelError& error);
   void free_tree(Client& c, nvrm::Handle handle);
   void end(const Object& o);

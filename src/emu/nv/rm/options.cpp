@@ -14,6 +14,7 @@ constexpr uint64_t kMostGpus = 8, kMostVramMib = 1u << 20;
 void set_option(MockOptions& o, const std::string& name, uint64_t value) {
   if (name == "gpus") o.gpus = uint32_t(in_range(name, value, 1, kMostGpus));
   else if (name == "vram") o.vram_bytes = in_range(name, value, 64, kMostVramMib) << 20;
+  else if (name == "pci") o.pci = in_range(name, value, 0, 1) != 0;
   else if (name == "seed") o.seed = value;
   else if (name == "peers") o.peers = MockOptions::Peers(in_range(name, value, 0, 2));
   else if (name == "fail") o.fail = value;
@@ -31,8 +32,8 @@ void set_option(MockOptions& o, const std::string& name, uint64_t value) {
     o.driver = uint32_t(value);
   } else {
     fail<InvalidArgument>(
-        "TUFF_MOCK: '{}' is not known of an NVIDIA machine; known are gpus, vram (MiB), seed, sm, "
-        "driver, peers (0 none, 1 PCIe, 2 NVLink), fail, status, no_status, stop",
+        "TUFF_MOCK: '{}' is not known of an NVIDIA machine; known are gpus, pci, vram (MiB), seed, "
+        "sm, driver, peers (0 none, 1 PCIe, 2 NVLink), fail, status, no_status, stop",
         name);
   }
 }
@@ -46,6 +47,10 @@ MockOptions parse_options(const std::string& text) {
     set_option(options, name, value);
     named = named || name == "driver";
   });
+  constexpr uint32_t of_firmware = 570;
+  if (options.pci && (options.gpus > 1 || (named && options.driver != of_firmware)))
+    fail<InvalidArgument>("TUFF_MOCK: pci:1 is one GPU, with firmware of branch {}", of_firmware);
+  if (options.pci) options.driver = of_firmware;
   const uint32_t first = find_chip(options.sm)->first_driver;
   if (named && options.driver < first)
     fail<InvalidArgument>("TUFF_MOCK: driver:{} does not know sm_{}; the first is {}",

@@ -10,12 +10,12 @@
 #include <set>
 
 #include "base/error_of.h"
-#include "devices/nv/pci/sample_firmware.h"
+#include "emu/nv/pci/sample_firmware.h"
 
 namespace tuff::devices::nv {
 namespace {
 
-using namespace test;
+using namespace emu::nv::samples;
 
 TEST(NvFirmware, Booters) {
   const Booter b = read_booter(sample_booter(), "booter");
@@ -62,8 +62,8 @@ TEST(NvFirmware, TheResourceManager) {
   EXPECT_EQ(g.signature, std::vector<uint8_t>(64, 't'));
   EXPECT_EQ(g.version, "570.144");
   const std::string said =
-      error_of<IoError>([&] { read_gsp_image(sample_gsp(), "gsp", "gb20x"); });
-  EXPECT_EQ(said, "gsp: it has no section .fwsignature_gb20x");
+      error_of<IoError>([&] { read_gsp_image(sample_gsp(), "gsp", "gb10x"); });
+  EXPECT_EQ(said, "gsp: it has no section .fwsignature_gb10x");
   EXPECT_THROW(read_gsp_image(sample_gsp(), "gsp", "ad10"), IoError) << "a part of a name";
 }
 

@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include "devices/nv/pci/gsp.h"
-#include "devices/nv/pci/sample_firmware.h"
+#include "emu/nv/pci/sample_firmware.h"
 #include "devices/nv/pci/vbios.h"
 #include "emu/nv/pci/gpu_function.h"
 #include "emu/pci/bus.h"
 
 namespace tuff::devices::nv::test {
+
+using namespace emu::nv::samples;
 
 inline constexpr const char* kGspSlot = "0000:41:00.0";
 
@@ -84,6 +86,7 @@ struct GspScene {
     bus->add({kGspSlot, 0x10de, 0x2204, 0x030000, "vfio-pci", "7", {1u << 24, 1u << 28}, gpu});
   }
   ~GspScene() {
+    engines.stop();
     EXPECT_EQ(mistakes, expected);
     EXPECT_EQ(bus->stats().files, 0u);
     EXPECT_EQ(objects.count(), 0u);

@@ -1,6 +1,6 @@
 // Video memory and VA spaces on the emulated GPU: pieces on both sides of the aperture's end, and
 // page tables that this process writes through the aperture, as the GPU walks them.
-#include "devices/nv/pci/gsp_space.h"
+#include "devices/nv/pci/gsp_va_space.h"
 
 #include <gtest/gtest.h>
 #include <tuff/error.h>
@@ -8,6 +8,7 @@
 #include "base/error_of.h"
 #include "devices/nv/pci/gsp_scene.h"
 #include "devices/nv/pci/video_memory.h"
+#include "devices/nv/rm/space.h"
 #include "emu/nv/pci/mmu.h"
 
 namespace tuff::devices::nv::test {
@@ -70,32 +71,42 @@ void walk_tables(SpaceScene& s) {
   parameters.client_share = calls->root();
   const Object device(calls, calls->root(), nvrm::object::Device, "device", parameters);
   VideoMemory memory(*s.device, s.family(), s.regions, 1000);
-  constexpr uint64_t address = 1ull << 36;
   const uint64_t piece = memory.reserve(4 * kMiB, 2 * kMiB, false);
+  std::optional<DmaMemory> host(std::in_place, *s.device, 8192);
   nvrm::Handle handle = 0;
   {
-    GspSpace space(calls, device.handle(), s.gsp.chip().family->mmu, memory);
+    GspVaSpace space(calls, device.handle(), s.gsp.chip().family->mmu, memory);
     handle = space.handle();
     const auto root = s.gpu->firmware()->directory(handle);
     ASSERT_TRUE(root);
-    EXPECT_FALSE(s.translate(*root, address).is_mapped());
-    space.pages().map(address, 4 * kMiB, piece, {});
-    space.pages().map(address + 4 * kMiB, 8192, 0x12345000, {.aperture = Aperture::System});
+    EXPECT_FALSE(s.translate(*root, kFirstAddress).is_mapped());
+    const uint64_t address = space.map(piece, 4 * kMiB, 2 * kMiB, {});
+    const uint64_t other =
+        space.map(host->address(), 8192, 4096, {.aperture = Aperture::System, .cached = false});
+    EXPECT_EQ(address, kFirstAddress);
     EXPECT_GT(s.gpu->invalidates, 0u) << "the GPU was told";
     const auto first = s.translate(*root, address + 3 * kMiB + 5);
     ASSERT_TRUE(first.is_mapped()) << first.fault;
     EXPECT_TRUE(first.video);
     EXPECT_EQ(first.physical, piece + 3 * kMiB + 5);
     EXPECT_EQ(first.page_bytes, 2 * kMiB);
-    const auto second = s.translate(*root, address + 4 * kMiB + 4096);
+    const auto second = s.translate(*root, other + 4096);
     ASSERT_TRUE(second.is_mapped()) << second.fault;
     EXPECT_FALSE(second.video);
-    EXPECT_EQ(second.physical, 0x12346000u);
+    EXPECT_EQ(second.physical, host->address() + 4096);
+    const auto& engines = s.objects.find(calls->root(), handle).space->context->addresses;
+    const auto video = engines.find(address + 3 * kMiB), system = engines.find(other);
+    ASSERT_TRUE(video && system);
+    EXPECT_EQ(video->buffer->memory, s.gpu->video() + piece) << "what engines reach";
+    EXPECT_EQ(system->buffer->memory, host->host());
     const uint32_t before = s.gpu->invalidates;
-    space.pages().unmap(address, 4 * kMiB);
+    space.unmap(address, 4 * kMiB);
     EXPECT_FALSE(s.translate(*root, address).is_mapped());
+    EXPECT_FALSE(engines.find(address));
     EXPECT_GT(s.gpu->invalidates, before);
-    space.pages().unmap(address + 4 * kMiB, 8192);
+    host.reset();
+    EXPECT_FALSE(engines.find(other)) << "the IOMMU has nothing there";
+    space.unmap(other, 8192);
   }
   EXPECT_FALSE(s.gpu->firmware()->directory(handle)) << "no table of memory that is given back";
 }

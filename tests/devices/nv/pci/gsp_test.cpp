@@ -9,6 +9,7 @@
 #include "base/error_of.h"
 #include "devices/nv/pci/gsp_facts.h"
 #include "devices/nv/pci/gsp_scene.h"
+#include "devices/nv/pci/killed_kernel.h"
 
 namespace tuff::devices::nv::test {
 namespace {
@@ -231,43 +232,6 @@ TEST(NvGsp, EveryCallOfVfioFailsOnce) {
   GspScene s([&](auto& o) { make_hopper(o, fmc); }, 90);
   EXPECT_GT(fail_each_call(s), 100u);
 }
-
-// A process that makes no call any more from the n-th on: the kernel closes its files.
-class KilledKernel final : public os::Kernel {
- public:
-  KilledKernel(std::shared_ptr<emu::pci::Bus> bus, uint64_t calls)
-      : bus_(std::move(bus)), left_(calls) {}
-  bool is_dead() const { return left_ == 0; }
-  int open(const std::string& path, int flags) override {
-    return dies() ? -EIO : bus_->open(path, flags);
-  }
-  int close(int fd) override { return bus_->close(fd); }
-  int ioctl(int fd, unsigned long request, void* argument) override {
-    return dies() ? -EIO : bus_->ioctl(fd, request, argument);
-  }
-  intptr_t mmap(void* at, size_t size_bytes, int protection, int flags, int fd,
-                uint64_t offset) override {
-    return dies() ? -EIO : bus_->mmap(at, size_bytes, protection, flags, fd, offset);
-  }
-  int munmap(void*, size_t) override { return 0; }  // with the process
-  int64_t pread(int fd, void* bytes, size_t size_bytes, uint64_t offset) override {
-    return dies() ? -EIO : bus_->pread(fd, bytes, size_bytes, offset);
-  }
-  int64_t pwrite(int fd, const void* bytes, size_t size_bytes, uint64_t offset) override {
-    return dies() ? -EIO : bus_->pwrite(fd, bytes, size_bytes, offset);
-  }
-  int read_text(const std::string& path, std::string& text) override {
-    return bus_->read_text(path, text);
-  }
-  int list_directory(const std::string& path, std::vector<std::string>& names) override {
-    return bus_->list_directory(path, names);
-  }
-
- private:
-  bool dies() { return left_ == 0 || --left_ == 0; }
-  const std::shared_ptr<emu::pci::Bus> bus_;
-  uint64_t left_;
-};
 
 // How many times a process was killed, and found to have left a running firmware.
 std::pair<uint32_t, uint32_t> kill_and_boot(GspScene& s) {

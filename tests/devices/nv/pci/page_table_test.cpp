@@ -52,16 +52,30 @@ class Tables final : public TableMemory {
       if (written_.contains(at)) seen_[at] = written_[at];
     changed_.clear();
   }
+  bool read(bool video, uint64_t at, uint64_t& entry) const {
+    const auto found = seen_.find(at);
+    if (video != (aperture_ == Aperture::Video) || found == seen_.end()) return false;
+    entry = found->second;
+    return true;
+  }
   emu::nv::Translation translate(MmuVersion version, uint64_t root, uint64_t address) const {
     return emu::nv::translate(
         uint32_t(version),
-        [&](bool video, uint64_t at, uint64_t& entry) {
-          const auto found = seen_.find(at);
-          if (video != (aperture_ == Aperture::Video) || found == seen_.end()) return false;
-          entry = found->second;
-          return true;
-        },
+        [&](bool video, uint64_t at, uint64_t& entry) { return read(video, at, entry); },
         aperture_ == Aperture::Video, root, address);
+  }
+  // Bytes of all pages, by address.
+  std::map<uint64_t, uint64_t> pages(MmuVersion version, uint64_t root) const {
+    std::map<uint64_t, uint64_t> found;
+    emu::nv::for_each_page(
+        uint32_t(version),
+        [&](bool video, uint64_t at, uint64_t& entry) { return read(video, at, entry); },
+        aperture_ == Aperture::Video, root,
+        [&](uint64_t address, const emu::nv::Translation& page) {
+          EXPECT_TRUE(page.is_mapped()) << page.fault;
+          found[address] = page.page_bytes;
+        });
+    return found;
   }
   uint64_t word(uint64_t address) const { return seen_.at(address); }
   size_t count() const { return tables_.size(); }
@@ -81,6 +95,42 @@ INSTANTIATE_TEST_SUITE_P(Versions, NvPageTable, testing::Values(MmuVersion::V2, 
                          [](const auto& version) {
                            return version.param == MmuVersion::V2 ? "Version2" : "Version3";
                          });
+
+// Whose last entries are another's: the tables stay, whatever is mapped beside them and no more.
+TEST_P(NvPageTable, DirectoriesThatAreKept) {
+  Tables tables(Aperture::Video);
+  PageTable t(GetParam(), tables);
+  constexpr uint64_t shared = 1ull << 32, own = 1ull << 36;
+  const std::vector<PageDirectory> kept = t.keep_directories(shared, 29);
+  ASSERT_EQ(kept.size(), GetParam() == MmuVersion::V2 ? 3u : 4u);
+  EXPECT_EQ(kept[0].address, t.root());
+  EXPECT_EQ(kept[0].size_bytes, 8ull * t.root_entries());
+  EXPECT_EQ(kept.back().shift, 29u);
+  for (size_t i = 0; i + 1 < kept.size(); ++i)
+    EXPECT_NE(tables.word(kept[i].address), 0u) << "it names the next";
+  t.map(own, kSmall, 0x1000, {});
+  t.unmap(own, kSmall);
+  EXPECT_EQ(tables.count(), kept.size());
+  EXPECT_THROW(t.map(own, 1ull << 48, 0, {}), InvalidArgument);
+  EXPECT_EQ(tables.count(), kept.size());
+}
+
+TEST_P(NvPageTable, TheWalkerFindsEveryPage) {
+  Tables tables(Aperture::System);
+  PageTable t(GetParam(), tables);
+  EXPECT_TRUE(tables.pages(GetParam(), t.root()).empty());
+  const uint64_t last = t.end_of_addresses() - kHuge;
+  t.map(kHuge + kSmall, kSmall, 0x7000, {});
+  t.map(kHuge + kBig, 2 * kBig, kBig, {.writable = false});
+  t.map(1ull << 40, kHuge + kBig + kSmall, 8 * kHuge, {.aperture = Aperture::System});
+  t.map(last, kHuge, kHuge, {});
+  const std::map<uint64_t, uint64_t> wanted = {
+      {kHuge + kSmall, kSmall},   {kHuge + kBig, kBig},
+      {kHuge + 2 * kBig, kBig},   {1ull << 40, kHuge},
+      {(1ull << 40) + kHuge, kBig}, {(1ull << 40) + kHuge + kBig, kSmall},
+      {last, kHuge}};
+  EXPECT_EQ(tables.pages(GetParam(), t.root()), wanted);
+}
 
 // The outermost table lies at 0x10000000, the others in the order in which a first page needs them.
 TEST(NvPageTables, EntriesOfVersion2) {

@@ -7,12 +7,12 @@
 #include <random>
 
 #include "base/error_of.h"
-#include "devices/nv/pci/sample_vbios.h"
+#include "emu/nv/pci/sample_vbios.h"
 
 namespace tuff::devices::nv {
 namespace {
 
-using namespace test;
+using namespace emu::nv::samples;
 
 void expect_counting(const std::vector<uint8_t>& bytes, size_t size_bytes, size_t first) {
   ASSERT_EQ(bytes.size(), size_bytes);

@@ -1,5 +1,5 @@
 // A VBIOS written from the layouts that devices/nv/pci/vbios.h cites, with a program FWSEC whose
-// bytes count up: for tests, and as seeds of a fuzzer.
+// bytes count up: for emulated GPUs, tests, and as seeds of a fuzzer.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-namespace tuff::devices::nv::test {
+namespace tuff::emu::nv::samples {
 
 using Rom = std::vector<uint8_t>;
 
@@ -159,4 +159,4 @@ inline Rom sample_vbios(const VbiosForm& form = {}) {
   return rom;
 }
 
-}  // namespace tuff::devices::nv::test
+}  // namespace tuff::emu::nv::samples

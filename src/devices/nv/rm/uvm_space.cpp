@@ -1,4 +1,4 @@
-#include "devices/nv/rm/memory.h"
+#include "devices/nv/rm/uvm_space.h"
 
 #include <sys/mman.h>
 
@@ -7,13 +7,12 @@
 #include <cstring>
 #include <vector>
 
-#include "base/arith.h"
+#include "devices/nv/rm/uvm_channel.h"
 
 namespace tuff::devices::nv {
 namespace {
 
-constexpr uint64_t kHugePageBytes = 2u << 20, kBigPageBytes = 64u << 10;
-constexpr uint64_t kFewestHugeBytes = 8u << 20;
+constexpr uint64_t kHugePageBytes = 2u << 20;
 constexpr uint32_t kReadWriteAtomic = 1;  // UvmGpuMappingTypeReadWriteAtomic
 constexpr uint32_t kOwner = 0x74756666;   // any number: RM keeps it with the memory
 
@@ -24,57 +23,68 @@ uint64_t next_number() {
 
 }  // namespace
 
-Space::Space(Gpu& gpu) : gpu_(gpu), number_(next_number()) {
+UvmSpace::UvmSpace(std::shared_ptr<Client> client, const nvrm::CardInfo& card)
+    : gpu_(std::move(client), card), number_(next_number()) {
   nvrm::VaSpaceParameters p{};
   p.flags = nvrm::kSpacePageFaulting | nvrm::kSpaceExternallyOwned;
-  space_ = std::make_unique<Object>(gpu.client(), gpu.device(), nvrm::object::VaSpace, "VA space",
+  space_ = std::make_unique<Object>(gpu_.client(), gpu_.device(), nvrm::object::VaSpace, "VA space",
                                     p);
   try {
     register_with_uvm();
-    gpu_.client()->spaces().add(*this);
+    this->client().spaces().add(*this);
   } catch (...) {
     unregister();
     throw;
   }
 }
 
-void Space::register_with_uvm() {
-  Client& client = *gpu_.client();
+void UvmSpace::register_with_uvm() {
   nvrm::uvm::RegisterGpu own{};
-  own.gpu = gpu_.facts().uuid;
+  own.gpu = facts().uuid;
   own.control_fd = -1;
-  client.uvm(nvrm::uvm::kRegisterGpu, "UVM_REGISTER_GPU", own);
+  client().uvm(nvrm::uvm::kRegisterGpu, "UVM_REGISTER_GPU", own);
   gpu_registered_ = true;
   nvrm::uvm::RegisterVaSpace space{};
-  space.gpu = gpu_.facts().uuid;
-  space.control_fd = client.control_fd();
-  space.client = client.root();
+  space.gpu = facts().uuid;
+  space.control_fd = client().control_fd();
+  space.client = client().root();
   space.va_space = handle();
-  client.uvm(nvrm::uvm::kRegisterGpuVaSpace, "UVM_REGISTER_GPU_VASPACE", space);
+  client().uvm(nvrm::uvm::kRegisterGpuVaSpace, "UVM_REGISTER_GPU_VASPACE", space);
   space_registered_ = true;
 }
 
-Space::~Space() {
-  gpu_.client()->spaces().remove(*this);
+UvmSpace::~UvmSpace() {
+  client().spaces().remove(*this);
   unregister();
 }
 
-void Space::unregister() noexcept {
-  const nvrm::uvm::UnregisterGpu own{gpu_.facts().uuid, 0};
-  if (space_registered_) gpu_.client()->undo_uvm(nvrm::uvm::kUnregisterGpuVaSpace, own);
-  if (gpu_registered_) gpu_.client()->undo_uvm(nvrm::uvm::kUnregisterGpu, own);
+void UvmSpace::unregister() noexcept {
+  const nvrm::uvm::UnregisterGpu own{facts().uuid, 0};
+  if (space_registered_) client().undo_uvm(nvrm::uvm::kUnregisterGpuVaSpace, own);
+  if (gpu_registered_) client().undo_uvm(nvrm::uvm::kUnregisterGpu, own);
+}
+
+std::unique_ptr<Buffer> UvmSpace::allocate(size_t size_bytes, MemoryDomain domain) {
+  return std::make_unique<UvmBuffer>(*this, size_bytes, domain);
+}
+
+std::unique_ptr<ChannelGroup> UvmSpace::make_group() {
+  return std::make_unique<UvmChannelGroup>(*this);
+}
+
+// GPUs of other clients have other addresses.
+bool UvmSpace::reaches(const Space& other) const {
+  const auto* peer = dynamic_cast<const UvmSpace*>(&other);
+  return peer && gpu_.client() == peer->gpu_.client() && client().spaces().are_peers(*this, *peer);
 }
 
 // ---- memory
 
-Buffer::Buffer(Space& space, size_t size_bytes, MemoryDomain domain)
-    : space_(space), size_(align_up(size_bytes, kPageBytes)) {
-  const bool huge = domain != MemoryDomain::System && size_ >= kFewestHugeBytes;
-  if (domain != MemoryDomain::System)
-    size_ = align_up(size_, huge ? kHugePageBytes : kBigPageBytes);
+UvmBuffer::UvmBuffer(UvmSpace& space, size_t size_bytes, MemoryDomain domain)
+    : Buffer(size_bytes, domain), space_(space) {
   try {
     allocate(domain);
-    address_ = space.reserve(size_, huge ? kHugePageBytes : kBigPageBytes);
+    address_ = space.client().addresses().reserve(size_, alignment());
     create_range();
     map_for(space);
     if (domain != MemoryDomain::Video) map_on_host(domain);
@@ -84,7 +94,7 @@ Buffer::Buffer(Space& space, size_t size_bytes, MemoryDomain domain)
   }
 }
 
-void Buffer::allocate(MemoryDomain domain) {
+void UvmBuffer::allocate(MemoryDomain domain) {
   nvrm::MemoryParameters p{};
   p.owner = kOwner;
   p.size_bytes = size_;
@@ -93,9 +103,9 @@ void Buffer::allocate(MemoryDomain domain) {
     p.attr = nvrm::kAttrPci | nvrm::kAttrNoncontiguous | nvrm::kAttrCached;
     p.attr2 = nvrm::kAttr2NoZbc;
   } else {
-    const bool huge = size_ >= kFewestHugeBytes;
+    const bool huge = alignment() == kHugePageBytes;
     p.flags = nvrm::kAllocMapNotRequired | nvrm::kAllocPersistent | nvrm::kAllocAlignmentForce;
-    p.alignment = huge ? kHugePageBytes : kBigPageBytes;
+    p.alignment = alignment();
     p.attr = huge ? nvrm::kAttrHugePages : nvrm::kAttrContiguous;
     p.attr2 = nvrm::kAttr2NoZbc | nvrm::kAttr2Cacheable | (huge ? nvrm::kAttr2Huge2M : 0);
   }
@@ -106,21 +116,22 @@ void Buffer::allocate(MemoryDomain domain) {
       fmt::format("{} bytes of {} memory", size_, system ? "system" : "video").c_str(), p);
 }
 
-void Buffer::create_range() {
+void UvmBuffer::create_range() {
   nvrm::uvm::Range range{address_, size_, 0, 0};
-  space_.gpu().client()->uvm(nvrm::uvm::kCreateExternalRange, "UVM_CREATE_EXTERNAL_RANGE", range);
+  space_.client().uvm(nvrm::uvm::kCreateExternalRange, "UVM_CREATE_EXTERNAL_RANGE", range);
   in_range_ = true;
 }
 
-bool Buffer::map_for(Space& space) {
+bool UvmBuffer::map_for(Space& other) {
+  auto& space = static_cast<UvmSpace&>(other);
   std::lock_guard lock(mutex_);
   if (mapped_for_.contains(space.number())) return false;
-  const Client& client = *space_.gpu().client();
+  const Client& client = space_.client();
   const nvrm::Branch& branch = client.branch();
   std::vector<std::byte> call(nvrm::uvm::map_external_bytes(branch));
   const nvrm::uvm::MapExternalBegin begin{address_, size_, 0};
   nvrm::uvm::GpuAttributes attributes{};
-  attributes.gpu = space.gpu().facts().uuid;
+  attributes.gpu = space.facts().uuid;
   attributes.mapping = kReadWriteAtomic;
   const nvrm::uvm::MapExternalEnd end{1, client.control_fd(), client.root(), memory_->handle(), 0};
   std::byte* const last = call.data() + call.size() - sizeof end;
@@ -135,21 +146,20 @@ bool Buffer::map_for(Space& space) {
   return true;
 }
 
-void Buffer::map_on_host(MemoryDomain domain) {
-  const Client& client = *space_.gpu().client();
+void UvmBuffer::map_on_host(MemoryDomain domain) {
+  const Client& client = space_.client();
   const KernelFile file = domain == MemoryDomain::System ? client.open("/dev/nvidiactl")
                                                          : space_.gpu().open_file();
   host_ = map_object(space_.gpu(), space_.gpu().device(), memory_->handle(), size_, file);
 }
 
-Buffer::~Buffer() { release(); }
+UvmBuffer::~UvmBuffer() { release(); }
 
-void Buffer::release() noexcept {
-  os::Kernel& kernel = space_.gpu().client()->kernel();
-  if (host_) kernel.munmap(host_, size_);
-  if (in_range_)
-    space_.gpu().client()->undo_uvm(nvrm::uvm::kFree, nvrm::uvm::Range{address_, size_, 0, 0});
-  if (address_) space_.give_back(address_);
+void UvmBuffer::release() noexcept {
+  Client& client = space_.client();
+  if (host_) client.kernel().munmap(host_, size_);
+  if (in_range_) client.undo_uvm(nvrm::uvm::kFree, nvrm::uvm::Range{address_, size_, 0, 0});
+  if (address_) client.addresses().give_back(address_);
   memory_.reset();
 }
 

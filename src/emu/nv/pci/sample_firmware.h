@@ -1,13 +1,13 @@
 // Firmware files written from the layouts that devices/nv/pci/firmware.h cites, whose contents
-// count up: for tests, and as seeds of a fuzzer.
+// count up: for emulated GPUs, tests, and as seeds of a fuzzer.
 #pragma once
 
 #include <string>
 #include <utility>
 
-#include "devices/nv/pci/sample_vbios.h"
+#include "emu/nv/pci/sample_vbios.h"
 
-namespace tuff::devices::nv::test {
+namespace tuff::emu::nv::samples {
 
 inline void put_container(Rom& file, size_t header, size_t data, size_t data_bytes) {
   put32(file, 0, 0x10de);
@@ -19,10 +19,11 @@ inline void put_container(Rom& file, size_t header, size_t data, size_t data_byt
   put32(file, 8, (file.size() + 255) / 256 * 256);
 }
 
-inline constexpr uint32_t kBooterBytes = 1024, kBooterData = 512, kBooterSignature = 528;
+inline constexpr uint32_t kBooterBytes = 1024, kBooterData = 512, kBooterSignature = 528,
+                          kBooterCode = 256, kBooterCodeBytes = 256;
 
-// Signatures of 32 bytes, each of one value.
-inline Rom sample_booter(uint32_t signatures = 3) {
+// Signatures of 32 bytes, each of one value. Another program has some bits of each byte flipped.
+inline Rom sample_booter(uint32_t signatures = 3, uint8_t flipped = 0) {
   Rom file;
   const uint32_t signature_bytes = 32 * signatures, numbers = 60 + signature_bytes;
   const uint32_t header[] = {60, signature_bytes, numbers, numbers + 4, numbers + 8, 12,
@@ -30,12 +31,14 @@ inline Rom sample_booter(uint32_t signatures = 3) {
   for (size_t i = 0; i < std::size(header); ++i) put32(file, 24 + 4 * i, header[i]);
   for (uint32_t n = 0; n < signature_bytes; ++n) put(file, 60 + n, 0xb0 + n / 32, 1);
   const uint32_t rest[] = {kBooterSignature, 0, 2, 1, 3, signatures,  // what the header points to
-                           0, 256, kBooterData, 512, 1, 256, 256, 0, 0};
+                           0, 256, kBooterData, 512, 1, kBooterCode, kBooterCodeBytes, 0, 0};
   for (size_t i = 0; i < std::size(rest); ++i) put32(file, numbers + 4 * i, rest[i]);
   put_container(file, 24, numbers + 60, kBooterBytes);
+  for (size_t n = 0; n < kBooterBytes; ++n) file[numbers + 60 + n] ^= flipped;
   return file;
 }
 
+inline constexpr uint32_t kBootloaderBytes = 0x400;
 inline Rom sample_bootloader() {
   Rom file;
   put32(file, 24 + 4 * 7, 42);
@@ -45,7 +48,7 @@ inline Rom sample_bootloader() {
   put32(file, 24 + 4 * 11, 0x100);
   put32(file, 24 + 4 * 12, 0);
   put32(file, 24 + 4 * 13, 0x200);
-  put_container(file, 24, 24 + 84, 0x400);
+  put_container(file, 24, 24 + 84, kBootloaderBytes);
   return file;
 }
 
@@ -89,12 +92,13 @@ inline Rom sample_elf(const NamedBytes& sections, uint32_t bits = 64) {
   return file;
 }
 
-inline Rom sample_gsp(const std::string& version = "570.144") {
-  return sample_elf({{".fwimage", std::string(600, 'g')},
+inline Rom sample_gsp(const std::string& version = "570.144", size_t image_bytes = 600) {
+  return sample_elf({{".fwimage", std::string(image_bytes, 'g')},
                      {".fwversion", version + std::string(1, '\0')},
                      {".fwsignature_ga10x", std::string(64, 's')},
                      {".fwsignature_ad10x", std::string(64, 't')},
-                     {".fwsignature_gh100", std::string(64, 'u')}});
+                     {".fwsignature_gh100", std::string(64, 'u')},
+                     {".fwsignature_gb20x", std::string(64, 'v')}});
 }
 
 // As Blackwell's, which has the smaller key.
@@ -106,4 +110,4 @@ inline Rom sample_fmc() {
                     32);
 }
 
-}  // namespace tuff::devices::nv::test
+}  // namespace tuff::emu::nv::samples
