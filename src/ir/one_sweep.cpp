@@ -1,6 +1,7 @@
 #include "ir/one_sweep.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <set>
@@ -195,7 +196,43 @@ UOp rounded(const UOp& x) {
   return rounds ? x->src(0)->src(0) : UOp();
 }
 
-// Factors that hold a reduction, and none of these ranges, go outside.
+// Whether it is at most 0: what is subtracted is the row's own maximum, over `column`.
+bool is_never_positive(const UOp& u, const UOp& column) {
+  if (u->op == Op::Mul) {
+    for (const size_t i : {size_t(0), size_t(1)})
+      if (u->src(i)->is_const() && u->src(i)->get<Scalar>().as_double() >= 0)
+        return is_never_positive(u->src(1 - i), column);
+    return false;
+  }
+  const bool adds = u->op == Op::Add && u->src(1)->op == Op::Neg;
+  if (u->op != Op::Sub && !adds) return false;
+  const UOp& max = adds ? u->src(1)->src(0) : u->src(1);
+  return max->op == Op::Reduce && max->get<ReduceArg>().op == Op::Max && max->src_count == 2 &&
+         substitute(max->src(0), {{max->src(1), column}}) == u->src(0);
+}
+
+// What it is at most in size, whatever it is made of; empty: not known.
+std::optional<double> largest(const UOp& u, const UOp& column) {
+  const auto of = [&](size_t i) { return largest(u->src(i), column); };
+  switch (u->op) {
+    case Op::Const: return std::abs(u->get<Scalar>().as_double());
+    case Op::Exp2:
+      return is_never_positive(u->src(0), column) ? std::optional(1.0) : std::nullopt;
+    case Op::Cast: return u->src(0)->dtype == DType::Bool ? std::optional(1.0) : of(0);
+    case Op::Mul:
+    case Op::Where: {
+      const bool chooses = u->op == Op::Where;
+      const auto x = of(chooses ? 1 : 0), y = of(chooses ? 2 : 1);
+      if (!x || !y) return {};
+      return chooses ? std::max(*x, *y) : *x * *y;
+    }
+    default: return {};
+  }
+}
+
+// Factors that hold a reduction, and none of these ranges, go outside. Out of a rounding only where
+// what stays is known to be no number that a narrow float cannot hold, as powers of what lies below
+// the row's maximum are: without the factor others overflow, or are all rounded to 0.
 Factored factored(const UOp& u, std::span<const UOp> own) {
   const auto walks = [&](const UOp& x) {
     return std::ranges::any_of(own, [&](const UOp& r) { return is_open(r, x); });
@@ -206,8 +243,10 @@ Factored factored(const UOp& u, std::span<const UOp> own) {
       return {product(x.inside, y.inside), product(x.outside, y.outside)};
   }
   if (const UOp x = rounded(u)) {
+    constexpr double kMost = 1024;  // a dropout's scale included
     const Factored f = factored(x, own);
-    if (f.inside && f.outside)
+    const auto most = f.inside && own.size() == 1 ? largest(f.inside, own[0]) : std::nullopt;
+    if (f.outside && most && *most <= kMost)
       return {cast(cast(f.inside, u->src(0)->dtype), u->dtype), f.outside};
   }
   const std::vector<const Node*> below = toposort(u);

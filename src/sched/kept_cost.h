@@ -45,7 +45,6 @@ bool fits_cache(const Target& t, const KeptWork& w, bool again);
 // score; empty: no tile is large enough, or too few are for the cores.
 std::optional<double> reads_by_tiles(const Target& t, const KeptWork& w);
 
-
 // Whether the subgroups of a workgroup hold rows as cooperative matrices of this shape, in all of
 // its products: what is summed is not kept in memory then, and tiles divide what they walk.
 bool multiplies_rows(const Target& t, const MatrixShape& shape, const KeptWork& w);

@@ -66,12 +66,19 @@ Candidate candidate_by_pci(NvIface& iface) {
   return c;
 }
 
+// Channels and rings are the parent's, who goes on with them.
+std::unique_ptr<hcq::Device> closed_in_children(std::unique_ptr<NvDevice> device) {
+  hcq::close_in_children(*device);
+  return device;
+}
+
 std::unique_ptr<hcq::Device> open_by_pci(NvIface& iface, const std::string& selector) {
   const Candidate c = candidate_by_pci(iface);
   choose(kNv, std::vector<Choice>{{c.info.description, "", c.info.description}}, selector);
   auto gpu = std::make_unique<PciGpu>(iface.kernel, named_gpu(*iface.kernel, iface.pci_address),
                                       uint64_t(env_int(Env::TUFF_TIMEOUT_MS)));
-  return std::make_unique<NvDevice>(iface, std::make_unique<GspSpace>(std::move(gpu)), c.name);
+  return closed_in_children(
+      std::make_unique<NvDevice>(iface, std::make_unique<GspSpace>(std::move(gpu)), c.name));
 }
 
 std::unique_ptr<NvIface> make_nv_iface(const std::string& name, EmulatedNv emulated) {
@@ -122,8 +129,8 @@ std::unique_ptr<hcq::Device> nv_open(NvIface& iface, const std::string& selector
     choices.push_back({c.info.description, c.info.uuid, c.info.description});
   const size_t i = all[0].name == kNv ? 0 : choose(kNv, choices, selector);
   if (!all[i].usable) fail<Unsupported>("{}: {}", all[i].name, all[i].reason);
-  return std::make_unique<NvDevice>(iface, std::make_unique<UvmSpace>(client, cards[i]),
-                                    all[i].name);
+  return closed_in_children(std::make_unique<NvDevice>(
+      iface, std::make_unique<UvmSpace>(client, cards[i]), all[i].name));
 }
 
 }  // namespace tuff::devices

@@ -93,7 +93,7 @@ NvDevice::~NvDevice() {
       log_warn("closing {}: {}", info_.name, e.what());
     }
   }
-  group_->stop();
+  on_lost();
   shut_down();
   copy_.reset();
   compute_.reset();
@@ -105,8 +105,14 @@ hcq::MemoryBlock NvDevice::map_block(size_t size_bytes, hcq::MemoryKind kind) {
   return blocks_.add(space_->allocate(size_bytes, domain_of(kind)), size_bytes, kind);
 }
 
+// In a child a buffer's end would be that of the parent's memory: it is leaked.
 void NvDevice::unmap_block(const hcq::MemoryBlock& block) noexcept {
-  blocks_.take(block.address);
+  std::unique_ptr<Buffer> buffer = blocks_.take(block.address);
+  if (is_childs()) (void)buffer.release();
+}
+
+void NvDevice::on_lost() noexcept {
+  if (!is_childs()) group_->stop();
 }
 
 std::vector<std::unique_ptr<hcq::Program>> NvDevice::load(

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/os_fork.h"
 #include "devices/nv/nv.h"
 #include "devices/nv/queue.h"
 #include "devices/owned_blocks.h"
@@ -33,13 +34,16 @@ class NvDevice final : public hcq::Device, private hcq::Peers {
   Space& space() { return *space_; }
 
  protected:
-  void on_lost() noexcept override { group_->stop(); }
+  void on_lost() noexcept override;
 
  private:
   bool reaches(const hcq::Device& other) const override;
   void share(const hcq::MemoryBlock& block, hcq::Device& to) override;
   [[noreturn]] void lose(const ChannelError& error, std::string findings);
 
+  // In a child of fork() nothing may be asked of the driver: its objects are the parent's.
+  bool is_childs() const { return os::forks() != forks_; }
+  const uint32_t forks_ = os::forks();
   // Copies of what the iface has: devices may outlive the registry's own.
   TakeFindings take_findings_;
   Assemble assemble_;

@@ -50,7 +50,11 @@ class Cooperative {
       for (const int64_t line : kCopiedLines)
         each_plan({shape, {}, {}, copied_steps(trial.axes[size_t(product_.k)], line), 0}, best);
     }
-    return best.shape >= 0 ? tile_by(best) : GpuTile();
+    Tiling before = t_;
+    if (best.shape >= 0)
+      if (const GpuTile tile = tile_by(best); tile.chosen) return tile;
+    t_ = std::move(before);
+    return {};
   }
 
  private:
@@ -94,19 +98,25 @@ class Cooperative {
     // Two workgroups to a core: one multiplies while the other waits at its barrier.
     return held <= cost::most_registers(target_) && p.subgroups.count() * lanes <= most &&
            2 * held * p.subgroups.count() * lanes <= cost::kCoreRegisters &&
-           shared_sums(p, sum_bytes) + copied * 5 / 4 <= shared_room() &&
+           shared_sums(p, sum_bytes) + copied + padding_bytes(p) <= shared_room() &&
            (!staged_ || copies_ahead(p));
   }
   // Sums that are stored as matrices do not go through workgroup memory.
   int64_t shared_sums(const Plan& p, int64_t sum_bytes) const {
     return product_.stored ? 0 : p.fragments.count() * p.subgroups.count() * sum_bytes;
   }
-  // The workgroup's tile of both factors, without padding, which is up to a quarter of it.
+  // The workgroup's tile of both factors, without padding, which each of its lines has.
   int64_t copied_bytes(const Plan& p) const {
+    return staged_ ? copied_lines(p) * p.steps * step_bytes() : 0;
+  }
+  int64_t copied_lines(const Plan& p) const {
     const MatrixShape& s = product_.shape;
-    const int64_t lines = p.fragments.rows * p.subgroups.rows * s.m +
-                          p.fragments.columns * p.subgroups.columns * s.n;
-    return staged_ ? lines * p.steps * step_bytes() : 0;
+    return p.fragments.rows * p.subgroups.rows * s.m +
+           p.fragments.columns * p.subgroups.columns * s.n;
+  }
+  int64_t padding_bytes(const Plan& p) const {
+    constexpr int64_t kPadding = 16, kAlignment = 64;  // of a line, and of the memories
+    return staged_ ? copied_lines(p) * kPadding + 3 * kAlignment : 0;
   }
   int64_t step_bytes() const { return product_.shape.k * int64_t(size_bytes(product_.shape.a)); }
   int64_t copied_steps(const Axis& k, int64_t line) const {
@@ -155,15 +165,16 @@ class Cooperative {
   GpuTile tile_by(const Plan& p) {
     apply(t_, {OptKind::Matrix, 0, p.shape});
     const MatrixProduct& m = *t_.matrices;
+    bool fits = true;  // the copies of factors that are computed, however they lie
     const auto split = [&](OptKind kind, int axis, int64_t amount) {
-      if (amount > 1) apply(t_, {kind, axis, amount});
+      fits = fits && (amount <= 1 || try_apply(t_, {kind, axis, amount}));
     };
     split(OptKind::Upcast, m.m, p.fragments.rows);
     split(OptKind::Upcast, m.n, p.fragments.columns);
     split(OptKind::Local, m.m, p.subgroups.rows);
     split(OptKind::Local, m.n, p.subgroups.columns);
     split(OptKind::Split, m.k, p.steps);
-    GpuTile tile{.chosen = true, .loops_inside = p.steps > 1, .ahead = true,
+    GpuTile tile{.chosen = fits, .loops_inside = p.steps > 1, .ahead = true,
                  .row = std::min(m.m, m.n)};
     if (staged_) tile.copied = {0, 1};
     return tile;

@@ -435,9 +435,14 @@ std::string refusal_beside_matrices(const Tiling& t, const Opt& o) {
     case OptKind::Ahead: return {};
     case OptKind::Upcast:
     case OptKind::Local: {
-      int64_t bytes = matrix_bytes(t);
-      for (const Opt& c : copies_of(t, {})) bytes += staged_bytes(t, c.axis, c.amount);
-      if (o.amount > 1 && bytes > int64_t(t.target.shared_bytes) / o.amount)
+      constexpr int64_t kMost = 1 << 20;  // of them, beyond what any workgroup memory holds
+      if (o.axis < 0 || o.axis >= int(t.axes.size()) || o.amount < 1 || o.amount > kMost) return {};
+      Tiling then = t;
+      split_main(then.axes[size_t(o.axis)],
+                 o.kind == OptKind::Local ? AxisKind::Local : AxisKind::Lane, o.amount);
+      int64_t bytes = matrix_bytes(then);
+      for (const Opt& c : copies_of(then, {})) bytes += staged_bytes(then, c.axis, c.amount);
+      if (bytes > int64_t(t.target.shared_bytes))
         return "workgroup memory does not hold what so many fragments need";
       return {};
     }

@@ -34,6 +34,7 @@ Gsp::Gsp(PciDevice& device, Firmware firmware, uint64_t timeout_ms)
       memory_(device),
       start_(start_of({device, firmware_, registers_, chip_, gsp_, memory_, timeout_ms})) {
   if (!start_->is_clean()) device_.reset();
+  device_.start_dma();
   try {
     boot();
   } catch (...) {
@@ -53,11 +54,14 @@ Gsp::~Gsp() {
 
 // Whatever runs there reaches no memory any more.
 void Gsp::reset_gpu() noexcept {
-  if (std::exchange(was_reset_, true)) return;
-  try {
-    device_.reset();
-  } catch (const Error& e) {
-    log_warn("{}", e.what());
+  constexpr int kTries = 2;
+  for (int i = 0; i < kTries && !was_reset_; ++i) {
+    try {
+      device_.reset();
+      was_reset_ = true;
+    } catch (const Error& e) {
+      log_warn("{}", e.what());
+    }
   }
 }
 

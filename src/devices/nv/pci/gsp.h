@@ -18,8 +18,8 @@ namespace tuff::devices::nv {
 
 class Gsp final : GspCore {
  public:
-  // `device` may reach memory (start_dma). Resets it first where a process before has left it
-  // on the way, or the firmware running. Throws what its parts throw, and DeviceLost where a
+  // Resets the device first where a process before has left it on the way, or the firmware running,
+  // and has it reach memory (start_dma). Throws what its parts throw, and DeviceLost where a
   // program says that it failed; the GPU is reset then. Unsupported, and nothing is touched, for
   // firmware whose calls are not known.
   Gsp(PciDevice& device, Firmware firmware, uint64_t timeout_ms);

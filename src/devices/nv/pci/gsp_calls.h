@@ -62,6 +62,7 @@ class GspCalls final : public ObjectCalls {
   void unset_page_directory(nvrm::Handle device, nvrm::Handle space) const;
   // What it says of the GPU (GspStaticConfigInfo).
   std::vector<uint8_t> static_info() const;
+  bool is_lost() const;
   // No call is made from here on, as after an answer that did not come.
   void lose(const std::string& why) noexcept;
   // What it has told since the last time; without a call that waits for an answer.
@@ -75,7 +76,6 @@ class GspCalls final : public ObjectCalls {
   GspMessage ask(uint32_t function, std::span<const uint8_t> payload) const;
   template <class Talk>
   auto talk(Talk talk) const;
-  bool is_lost() const;
   void set_lost(const std::string& why) const;
   void take(const GspMessage& event) const;
 

@@ -54,7 +54,8 @@ uint64_t GspVaSpace::map(uint64_t physical, uint64_t size_bytes, uint64_t alignm
     std::lock_guard lock(mutex_);
     pages_.map(address, size_bytes, physical, attributes);
   } catch (...) {
-    addresses_.give_back(address);
+    // Where the GPU was lost by it, the table may still have a part of it.
+    if (!calls_->is_lost()) addresses_.give_back(address);
     throw;
   }
   return address;

@@ -21,11 +21,6 @@ const Firmware& told(const Firmware& firmware, std::string& version) {
   return firmware;
 }
 
-PciDevice& may_reach_memory(PciDevice& device) {
-  device.start_dma();
-  return device;
-}
-
 Firmware firmware_for(os::Kernel& kernel, PciDevice& device, uint64_t timeout_ms) {
   return load_firmware(kernel, *BootRegisters(device, timeout_ms).chip().family);
 }
@@ -35,13 +30,13 @@ Firmware firmware_for(os::Kernel& kernel, PciDevice& device, uint64_t timeout_ms
 PciGpu::PciGpu(std::shared_ptr<os::Kernel> kernel, const PciFunction& function,
                uint64_t timeout_ms)
     : device_(kernel, function),
-      gsp_(may_reach_memory(device_), told(firmware_for(*kernel, device_, timeout_ms), version_),
+      gsp_(device_, told(firmware_for(*kernel, device_, timeout_ms), version_),
            timeout_ms) {
   open_objects();
   facts_ = read_gsp_facts(*calls(), subdevice(), gsp_.chip(), device_.bar_bytes(kAperture));
   if (!facts().missing.empty())
     fail<Unsupported>("{}: {}", function.address, facts().missing);
-  video_.emplace(device_, family(), facts_.usable, timeout_ms);
+  video_.emplace(device_, family(), facts_.usable, timeout_ms, calls());
   doorbells_ = device_.map(kRegisters, kUsermode, nvrm::kUsermodeBytes);
   try {
     make_golden_context();

@@ -18,8 +18,9 @@ constexpr uint64_t kFirstPiece = 2u << 20;  // no piece is at 0
 }  // namespace
 
 VideoMemory::VideoMemory(const PciDevice& device, const ChipFamily& family,
-                         std::span<const MemoryRegion> usable, uint64_t timeout_ms)
-    : device_(device), timeout_ms_(timeout_ms) {
+                         std::span<const MemoryRegion> usable, uint64_t timeout_ms,
+                         std::shared_ptr<GspCalls> calls)
+    : device_(device), timeout_ms_(timeout_ms), calls_(std::move(calls)) {
   const uint64_t reached = device.bar_bytes(kAperture);
   for (const MemoryRegion& r : usable) {
     const uint64_t begin = std::max(r.begin, kFirstPiece);
@@ -88,8 +89,18 @@ void VideoMemory::write(uint64_t address, uint64_t entry) {
       .store(entry, std::memory_order_relaxed);
 }
 
-// Writes through the aperture arrive before that of a register, which they are not to pass.
 void VideoMemory::publish() {
+  if (calls_ && calls_->is_lost()) return;
+  try {
+    invalidate();
+  } catch (const Error& e) {
+    if (calls_) calls_->lose(e.what());
+    throw;
+  }
+}
+
+// Writes through the aperture arrive before that of a register, which they are not to pass.
+void VideoMemory::invalidate() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   device_.write(0, kInvalidate, kAllAddresses | kAllTables | kAfterWrites | kTrigger);
   const AwaitedRegister r = wait_for_register(device_, 0, kInvalidate, kTrigger, 0,

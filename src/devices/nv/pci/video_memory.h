@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "devices/nv/pci/gsp_calls.h"
 #include "devices/nv/pci/gsp_facts.h"
 #include "devices/nv/pci/page_table.h"
 #include "devices/pci_device.h"
@@ -19,9 +20,11 @@ namespace tuff::devices::nv {
 class VideoMemory final : public TableMemory {
  public:
   // Once the firmware is ready. `usable` is by address. Waits end after `timeout_ms` with
-  // DeviceLost.
+  // DeviceLost. `calls` end where the GPU does not forget a table: then it may reach memory that is
+  // another's soon, and is reset. Once they have ended nothing is forgotten any more.
   VideoMemory(const PciDevice& device, const ChipFamily& family,
-              std::span<const MemoryRegion> usable, uint64_t timeout_ms);
+              std::span<const MemoryRegion> usable, uint64_t timeout_ms,
+              std::shared_ptr<GspCalls> calls = {});
   ~VideoMemory() override;
   VideoMemory(const VideoMemory&) = delete;
   // The address of a piece; `alignment` is a power of two. One that the host is to see lies where
@@ -44,8 +47,10 @@ class VideoMemory final : public TableMemory {
     std::unique_ptr<AddressRanges> free;
   };
   void add(MemoryRegion region, bool visible);
+  void invalidate();
   const PciDevice& device_;
   const uint64_t timeout_ms_;
+  const std::shared_ptr<GspCalls> calls_;
   std::vector<Part> parts_;
   std::byte* aperture_ = nullptr;
   uint64_t aperture_bytes_ = 0;
