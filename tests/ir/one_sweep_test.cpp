@@ -2,6 +2,8 @@
 // them for that.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "ir/kernel_floor.h"
 #include "ir/one_sweep.h"
 
@@ -143,6 +145,28 @@ TEST(OneSweep, FactorsOfTermsLeaveTheirSum) {
     ASSERT_TRUE(s);
     EXPECT_EQ(s->scaled.size(), 2u);
   }
+}
+
+// What other numbers are divided by may be all that keeps them within a narrow float.
+TEST(OneSweep, QuotientsLeaveARoundingOfPowersBelowTheMaximumAlone) {
+  const Row scores = kept(0, own, score(own));
+  const UOp max = folded(Op::Max, scores.at(a), a);
+  const auto leaves = [&](const std::function<UOp(const UOp&)>& power) {
+    const UOp quotient = make(Op::Recip, DType::F32, {folded(Op::Add, power(b), b)});
+    const UOp rounded = cast(cast(power(other) * quotient, DType::F16), DType::F32);
+    const UOp ast = stored(folded(Op::Add, kept(1, other, rounded).at(c) * score(c, 2), c));
+    return !(with_factors_outside(ast) == ast);
+  };
+  const auto e = [&](const UOp& at) { return exp2_of(less(scores.at(at), max)); };
+  EXPECT_TRUE(leaves(e));
+  EXPECT_TRUE(leaves([&](const UOp& at) { return e(at) * f32(1.25); }));
+  EXPECT_TRUE(leaves([&](const UOp& at) {
+    return exp2_of(less(scores.at(at), max) * f32(1.4426950408889634));
+  }));
+  EXPECT_FALSE(leaves([&](const UOp& at) { return e(at) * f32(2e5); }));
+  EXPECT_FALSE(leaves([&](const UOp& at) { return exp2_of(scores.at(at)); }));
+  EXPECT_FALSE(leaves([&](const UOp& at) { return exp2_of(less(scores.at(at), f32(30))); }));
+  EXPECT_FALSE(leaves([&](const UOp& at) { return scores.at(at) * scores.at(at); }));
 }
 
 TEST(OneSweep, RowsThatAreReadElsewhereHaveNoColumns) {

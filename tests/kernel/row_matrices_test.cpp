@@ -89,6 +89,7 @@ TEST(RowMatrices, WhatIsNone) {
   refuses(ast, opts_of({.lanes = 2}, 32, kBoth), "whole matrices of rows");
   refuses(ast, opts_of({.slab = 16}, 32, kBoth), "does not divide a slab");
   refuses(ast, opts_of({}, 32, {kBoth[0], kBoth[0]}), "one of matrices already");
+  refuses(ast, opts_of({}, 32, {kBoth[0], {OptKind::Matrix, 1, 1}}), "of another shape");
   std::vector<Opt> more = opts_of({}, 32, kBoth);
   more.push_back({OptKind::Upcast, 0, 2});
   refuses(ast, more, "as they are");

@@ -10,6 +10,7 @@
 #include "base/arith.h"
 #include "ir/gradient.h"
 #include "ir/walk.h"
+#include "kernel/ast_builder.h"
 #include "kernel/ast_run.h"
 #include "kernel/target_files.h"
 #include "kernel/analysis/ranges.h"
@@ -397,6 +398,26 @@ TEST(Targets, NarrowAttentionIsOneKernelOfMatrices) {
     }
   }
   EXPECT_GE(found, 4);
+}
+
+// Copies of factors that are not aligned, or masked, whose memory the choice has to foresee.
+TEST(Targets, ProductsOfAnySizeAreThoseOfMatrices) {
+  using kernel::testing::NarrowProduct;
+  for (const char* name : {"nvidia-ampere", "nvidia-hopper", "amd-rdna3-igpu"}) {
+    const Target t = tuff::testing::target_of(name);
+    for (const NarrowProduct& p :
+         {NarrowProduct{.batch = 2, .m = 67, .n = 2782, .k = 35},
+          {.m = 1840, .n = 4569, .k = 122, .right_across = true},
+          {.m = 392, .n = 4398, .k = 214, .left_across = true, .right_across = true,
+           .left_positive = true},
+          {.batch = 7, .m = 867, .n = 3899, .k = 1012},
+          {.m = 410, .n = 1398, .k = 48, .result = DType::F16, .bias = true, .residual = true},
+          {.m = 344, .n = 3141, .k = 16, .left_positive = true, .transposed = true}}) {
+      const kernel::LinearKernel k =
+          kernel::lower(kernel::testing::narrow_product_ast(p), t);
+      EXPECT_NE(k.opts.find("matrix("), std::string::npos) << name << " " << p.m << " " << k.opts;
+    }
+  }
 }
 
 TEST(Targets, FilesAreWhatTheyAreWrittenAs) {

@@ -222,6 +222,12 @@ std::string rows_refusal(const Tiling& t, int row, const MatrixShape& s) {
     const bool around = !axis.reduced && !axis.column && !axis.kept;
     if (around && main != AxisKind::Group && !axis.parts[size_t(axis.main)].size->is_const_int(1))
       return "a loop is left around the rows";
+    const auto holds_rows = [](const AxisPart& p) {
+      return p.kind == AxisKind::Group || p.kind == AxisKind::Local || p.kind == AxisKind::Lane ||
+             p.size->is_const_int(1);
+    };
+    if (a == row && !std::ranges::all_of(axis.parts, holds_rows))
+      return "rows are a loop's, or a vector's";
   }
   if (shares < 2 || lanes % shares != 0 || local_size(t) % lanes != 0)
     return "a subgroup does not hold whole rows";
@@ -294,8 +300,10 @@ std::string row_matrix_refusal(const Tiling& t, const Opt& o) {
   RowMatrices m;
   if (std::string why = row_matrices(t, o.axis, shape, m); !why.empty()) return why;
   std::vector<RowMatrices> all = t.row_matrices;
-  for (const RowMatrices& other : all)
+  for (const RowMatrices& other : all) {
     if (other.product.reduce == m.product.reduce) return "the sum is one of matrices already";
+    if (!(other.product.shape == shape)) return "another sum is one of another shape";
+  }
   all.push_back(std::move(m));
   const int64_t bytes = memory_bytes(t, all);
   if (bytes > int64_t(t.target.shared_bytes)) return "workgroup memory does not hold the copies";

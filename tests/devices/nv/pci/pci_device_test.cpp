@@ -2,6 +2,7 @@
 // processor to kernels and copies, on every generation; its end; errors of channels; calls of VFIO
 // that fail, and processes that are killed.
 #include <gtest/gtest.h>
+#include <linux/vfio.h>
 #include <tuff/error.h>
 
 #include <algorithm>
@@ -180,6 +181,68 @@ TEST(NvPciDevice, EveryCallOfVfioFailsOnce) {
     if (HasFailure()) FAIL() << "call " << n << " of " << all;
   }
   EXPECT_GT(failed, tried / 3);
+}
+
+// What does not let the GPU forget its tables.
+class KeptTables final : public os::Kernel {
+ public:
+  explicit KeptTables(std::shared_ptr<os::Kernel> machine) : machine_(std::move(machine)) {}
+  int left = 0, resets = 0, failing_resets = 0;
+  int open(const std::string& path, int flags) override { return machine_->open(path, flags); }
+  int close(int fd) override { return machine_->close(fd); }
+  int ioctl(int fd, unsigned long request, void* argument) override {
+    if (request == VFIO_DEVICE_RESET && failing_resets > 0) return --failing_resets, -EIO;
+    resets += request == VFIO_DEVICE_RESET;
+    return machine_->ioctl(fd, request, argument);
+  }
+  intptr_t mmap(void* at, size_t size_bytes, int protection, int flags, int fd,
+                uint64_t offset) override {
+    return machine_->mmap(at, size_bytes, protection, flags, fd, offset);
+  }
+  int munmap(void* at, size_t size_bytes) override { return machine_->munmap(at, size_bytes); }
+  int64_t pread(int fd, void* bytes, size_t size_bytes, uint64_t offset) override {
+    constexpr uint64_t invalidate = 0xb830b0;
+    if (offset == invalidate && left > 0) return --left, -EIO;
+    return machine_->pread(fd, bytes, size_bytes, offset);
+  }
+  int64_t pwrite(int fd, const void* bytes, size_t size_bytes, uint64_t offset) override {
+    return machine_->pwrite(fd, bytes, size_bytes, offset);
+  }
+  int read_text(const std::string& path, std::string& text) override {
+    return machine_->read_text(path, text);
+  }
+  int list_directory(const std::string& path, std::vector<std::string>& names) override {
+    return machine_->list_directory(path, names);
+  }
+
+ private:
+  const std::shared_ptr<os::Kernel> machine_;
+};
+
+// Memory that it may still reach is not another's before it is reset, which is tried twice.
+TEST(NvPciDevice, AGpuThatDoesNotForgetIsReset) {
+  for (const bool maps : {true, false}) {
+    for (const int failing_resets : {0, 1}) {
+      std::shared_ptr<KeptTables> kernel;
+      PciMachine machine("sm:90", [&](std::shared_ptr<os::Kernel> k) {
+        return kernel = std::make_shared<KeptTables>(std::move(k));
+      });
+      {
+        Opened gpu(machine);
+        const auto block = gpu.device->map_block(1 << 20, MemoryKind::Device);
+        const int before = kernel->resets;
+        kernel->left = 1;
+        kernel->failing_resets = failing_resets;
+        if (maps) {
+          EXPECT_THROW(gpu.device->map_block(1 << 20, MemoryKind::Device), Error);
+        }
+        gpu.device->unmap_block(block);
+        EXPECT_EQ(kernel->resets, before + 1);
+      }
+      expect_clean(machine);
+      expect_works(machine);
+    }
+  }
 }
 
 // Whatever it has left, the next one begins anew.
