@@ -248,7 +248,8 @@ class Planner {
     if (node(i).op != Op::Cast || !target_of_(p_.device_of(i)).has_local) return i;
     const uint32_t b = p_.base(source(i));
     const bool widens = size_bytes(node(b).dtype) < size_bytes(node(i).dtype);
-    return widens && !is_leaf(b) && node(b).op != Op::Assign ? b : i;
+    const bool is_more = element_count(node(b).shape) > element_count(node(i).shape);
+    return widens && !is_more && !is_leaf(b) && node(b).op != Op::Assign ? b : i;
   }
 
   void force_roots() {

@@ -407,6 +407,23 @@ TEST(Fusion, WhatIsWidenedForSeveralProductsIsStoredAsItWas) {
   }
 }
 
+// Of a part that is widened no more than that is stored.
+TEST(Fusion, APartThatIsWidenedIsStoredAlone) {
+  Target gpu = host_target("CPU");
+  gpu.has_local = true;
+  const TargetOf target_of = [&](const std::string&) -> const Target& { return gpu; };
+  const UOp x = host_buffer({64, 32});
+  const UOp half = cast(alu(Op::Exp2, {mul(alu(Op::Exp2, {x}), x)}), DType::F16);
+  const UOp wide = cast(shrink(half, {{0, 8}, {0, 32}}), DType::F32);
+  const std::vector<UOp> sinks{matmul(wide, host_buffer({32, 32})),
+                               matmul(permute(wide, {1, 0}), host_buffer({8, 32}))};
+  const auto s = schedule(sinks, target_of).schedule;
+  int64_t stored = 0;
+  for (const auto& c : s->calls) stored += s->buffers[c.args[0]].count;
+  EXPECT_EQ(stored, 8 * 32 + 8 * 32 + 32 * 32) << to_text(*s);
+  expect_meaning(sinks, 1e-2, target_of);
+}
+
 TEST(Fusion, LongProductsAreSplitForGpus) {
   Target gpu = host_target("CPU");
   gpu.cores = 16;

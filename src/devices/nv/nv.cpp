@@ -58,7 +58,7 @@ Candidate candidate_by_pci(NvIface& iface) {
   Candidate c{.name = fmt::format("{}:0", kNv), .usable = true};
   c.info.name = c.name;
   c.info.description = describe(gpu) + (iface.emulated ? ", emulated" : "");
-  c.info.driver = iface.emulated ? "VFIO (emulated)" : "VFIO";
+  c.info.driver = std::string(kPciDriver) + (iface.emulated ? " (emulated)" : "");
   c.info.hardware = !iface.emulated;
   c.info.features = {{"address", gpu.address},
                      {"emulated", iface.emulated ? "yes" : "no"},

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/arith.h"
+#include "kernel/lowered.h"
 #include "kernel/opt/stage_local.h"
 
 namespace tuff::kernel {
@@ -115,8 +116,8 @@ class Cooperative {
            p.fragments.columns * p.subgroups.columns * s.n;
   }
   int64_t padding_bytes(const Plan& p) const {
-    constexpr int64_t kPadding = 16, kAlignment = 64;  // of a line, and of the memories
-    return staged_ ? copied_lines(p) * kPadding + 3 * kAlignment : 0;
+    constexpr int64_t kLine = 16, kMemories = 3;  // the sums' and two copies'
+    return staged_ ? copied_lines(p) * kLine + kMemories * kSharedAlignment : 0;
   }
   int64_t step_bytes() const { return product_.shape.k * int64_t(size_bytes(product_.shape.a)); }
   int64_t copied_steps(const Axis& k, int64_t line) const {

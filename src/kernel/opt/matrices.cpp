@@ -76,6 +76,9 @@ struct Extent {
   int axis;
   int64_t size, all;
 };
+Extent extent(const Tiling& t, int axis, int64_t size) {
+  return {axis, size, t.axes[size_t(axis)].main_size()};
+}
 
 // Rows of `rows`, columns of `columns`, if neighbours of one row or column lie side by side in
 // memory. They lie as a matrix does where all of them, and the last ones, which end with their axis,
@@ -139,11 +142,8 @@ class Choice {
       return divides(axis, size) || (pads && x.main_is_const() && x.main_size() > size);
     };
     if (!covers(m, shape_.m) || !covers(n, shape_.n) || !covers(k, shape_.k)) return false;
-    const auto extent = [&](int axis, int64_t size) {
-      return Extent{axis, size, t_.axes[size_t(axis)].main_size()};
-    };
-    const Extent rows = extent(m, shape_.m), columns = extent(n, shape_.n),
-                 summed = extent(k, shape_.k);
+    const Extent rows = extent(t_, m, shape_.m), columns = extent(t_, n, shape_.n),
+                 summed = extent(t_, k, shape_.k);
     const auto a = operand(a_, rows, summed), b = operand(b_, summed, columns);
     if (!a || !b) return false;
     p.m = m, p.n = n, p.k = k;
@@ -229,10 +229,7 @@ std::optional<MatrixLines> stored_lines(const UOp& ast, const Tiling& tiling,
   if (value != p.reduce && !(halves && value->src(0) == p.reduce)) return {};
   Walk w{value, false, 0, std::vector<int64_t>(tiling.axes.size(), 0)};
   if (!walks_axes(w, store->src(0), tiling)) return {};
-  const auto extent = [&](int axis, int64_t size) {
-    return Extent{axis, size, tiling.axes[size_t(axis)].main_size()};
-  };
-  const Extent rows = extent(p.m, p.shape.m), columns = extent(p.n, p.shape.n);
+  const Extent rows = extent(tiling, p.m, p.shape.m), columns = extent(tiling, p.n, p.shape.n);
   // Elements that two matrices have in common are stored once.
   if (rows.all % rows.size != 0 || columns.all % columns.size != 0) return {};
   const auto place = operand(w, rows, columns);
@@ -432,20 +429,9 @@ std::string refusal_beside_matrices(const Tiling& t, const Opt& o) {
     case OptKind::Group:
     case OptKind::Swap:
     case OptKind::Stage:
-    case OptKind::Ahead: return {};
+    case OptKind::Ahead:
     case OptKind::Upcast:
-    case OptKind::Local: {
-      constexpr int64_t kMost = 1 << 20;  // of them, beyond what any workgroup memory holds
-      if (o.axis < 0 || o.axis >= int(t.axes.size()) || o.amount < 1 || o.amount > kMost) return {};
-      Tiling then = t;
-      split_main(then.axes[size_t(o.axis)],
-                 o.kind == OptKind::Local ? AxisKind::Local : AxisKind::Lane, o.amount);
-      int64_t bytes = matrix_bytes(then);
-      for (const Opt& c : copies_of(then, {})) bytes += staged_bytes(then, c.axis, c.amount);
-      if (bytes > int64_t(t.target.shared_bytes))
-        return "workgroup memory does not hold what so many fragments need";
-      return {};
-    }
+    case OptKind::Local: return {};
     default: return "the kernel is one of subgroups that multiply matrices";
   }
 }

@@ -176,9 +176,13 @@ std::string stored_refusal(const Tiling& t, RowMatrices& out) {
   }
   if (store->src_count > 2 || store->src(0)->src_count > 2) return "what is stored is gated";
   constexpr int64_t kAlignment = 8;  // elements: 16 bytes of the narrowest
-  for (const auto& [term, step] : linear_form(store->src(0)->src(1)).terms) {
+  const LinearForm place = linear_form(store->src(0)->src(1));
+  if (place.constant % kAlignment != 0) return "the sums do not lie as matrices";
+  for (const auto& [term, step] : place.terms) {
     const int axis = term->op == Op::Range ? axis_of(t, term.get()) : -1;
-    if (axis == p.n ? step != 1 : step % kAlignment != 0) return "the sums do not lie as matrices";
+    const bool irregular = axis < 0 && (walks(term, t, p.n) || walks(term, t, p.m));
+    if (irregular || (axis == p.n ? step != 1 : step % kAlignment != 0))
+      return "the sums do not lie as matrices";
   }
   const auto line = coefficient(store->src(0)->src(1), t.axes[size_t(p.m)].range);
   if (!line || *line < 1) return "the sums do not lie as matrices";

@@ -184,9 +184,16 @@ std::string amount_refusal(const Tiling& t, const Opt& o) {
 // Read off what the opt would make.
 std::string memory_refusal(const Tiling& t, const Opt& o) {
   const bool shares = o.kind == OptKind::GroupReduce || has_part(t, -1, AxisKind::GroupReduce);
-  if (!shares && !keeps_rows(t)) return {};
+  if (!shares && !keeps_rows(t) && !t.matrices) return {};
   Tiling then = t;
   rule_of(o.kind).take(then, o);
+  if (t.matrices) {
+    int64_t bytes = matrix_bytes(then);
+    for (const Opt& c : copies_of(then, {})) bytes += staged_bytes(then, c.axis, c.amount);
+    return bytes <= int64_t(t.target.shared_bytes)
+               ? ""
+               : "workgroup memory does not hold what so many fragments need";
+  }
   if (workgroup_bytes(then) <= std::max<int64_t>(t.target.shared_bytes, workgroup_bytes(t)))
     return {};
   return fmt::format("rows and sums of so many lanes exceed {} bytes of fast memory",

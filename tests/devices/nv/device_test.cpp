@@ -122,19 +122,7 @@ TEST(NvDevice, QueuesWaitForEachOtherAndForTheHost) {
 TEST(NvDevice, TimestampsAreTheHostsNs) {
   Machine machine;
   Opened gpu(machine);
-  const Span a = gpu.words(32);
-  CommandList list = Opened::list_of({gpu.dispatch(kFill, {a}, 1, 1)});
-  add_timestamps(list);
-  const auto timed = gpu.queue().encode(list, EncodeUse::Replay);
-  const uint64_t before = os::monotonic_ns();
-  gpu.queue().wait(gpu.queue().submit(*timed, {}));
-  const std::vector<uint64_t> times = gpu.queue().timestamps(*timed);
-  const uint64_t after = os::monotonic_ns();
-  ASSERT_EQ(times.size(), 2u);
-  constexpr uint64_t kSlack = 5'000'000;  // two clocks are read one after the other
-  EXPECT_GE(times[0] + kSlack, before);
-  EXPECT_LE(times[0], times[1]);
-  EXPECT_LE(times[1], after + kSlack);
+  expect_timestamps_of_the_host(gpu);
 }
 
 TEST(NvDevice, LocalMemoryGrowsWithWhatKernelsNeed) {

@@ -34,15 +34,7 @@ TEST(NvFaults, AKernelsFaultIsDeviceLostAndNamesAddressKernelAndAccess) {
 TEST(NvFaults, AFaultInFreedMemorySaysSo) {
   Machine machine;
   Opened gpu(machine);
-  const Span a = gpu.words(16 << 20);
-  const Command fill = gpu.dispatch(kFill, {a}, 1, 1);
-  gpu.device->allocator().free(a);
-  gpu.device->allocator().trim();
-  const std::string said = error_of<DeviceLost>([&] {
-    const uint64_t value = gpu.submit(gpu.queue(), {fill});
-    gpu.queue().wait(value);
-  });
-  EXPECT_NE(said.find("that was freed"), std::string::npos) << said;
+  expect_freed_memory_named(gpu);
 }
 
 TEST(NvFaults, AHangIsDeviceLost) {

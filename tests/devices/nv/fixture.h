@@ -82,6 +82,35 @@ inline void expect_works(Machine& machine) {
   EXPECT_EQ(gpu.read(a), Words(32, 2));
 }
 
+// Two of them around a kernel.
+inline void expect_timestamps_of_the_host(Opened& gpu) {
+  const Span a = gpu.words(32);
+  CommandList list = Opened::list_of({gpu.dispatch(kFill, {a}, 1, 1)});
+  add_timestamps(list);
+  const auto timed = gpu.queue().encode(list, EncodeUse::Replay);
+  const uint64_t before = os::monotonic_ns();
+  gpu.queue().wait(gpu.queue().submit(*timed, {}));
+  const std::vector<uint64_t> times = gpu.queue().timestamps(*timed);
+  const uint64_t after = os::monotonic_ns();
+  ASSERT_EQ(times.size(), 2u);
+  constexpr uint64_t kSlack = 5'000'000;  // two clocks are read one after the other
+  EXPECT_GE(times[0] + kSlack, before);
+  EXPECT_LE(times[0], times[1]);
+  EXPECT_LE(times[1], after + kSlack);
+}
+
+// What is freed is unmapped before it is another's.
+inline void expect_freed_memory_named(Opened& gpu) {
+  const Span a = gpu.words(16 << 20);
+  const Command fill = gpu.dispatch(kFill, {a}, 1, 1);
+  gpu.device->allocator().free(a);
+  gpu.device->allocator().trim();
+  const std::string said = error_of<DeviceLost>([&] {
+    gpu.queue().wait(gpu.submit(gpu.queue(), {fill}));
+  });
+  EXPECT_NE(said.find("that was freed"), std::string::npos) << said;
+}
+
 // A queue that waits for what nobody signals; TUFF_TIMEOUT_MS is short.
 inline void expect_hang_is_lost(Machine& machine) {
   Opened gpu(machine);

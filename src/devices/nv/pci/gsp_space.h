@@ -12,15 +12,17 @@
 
 namespace tuff::devices::nv {
 
+inline constexpr const char* kPciDriver = "VFIO, NVIDIA's firmware";
+
 class GspSpace final : public Space {
  public:
   explicit GspSpace(std::unique_ptr<PciGpu> gpu);
   const GpuFacts& facts() const override { return gpu_->facts(); }
-  std::string driver() const override { return "VFIO, NVIDIA's firmware"; }
+  std::string driver() const override { return kPciDriver; }
   std::string driver_version() const override { return gpu_->firmware_version(); }
   std::unique_ptr<Buffer> allocate(size_t size_bytes, MemoryDomain domain) override;
   std::unique_ptr<ChannelGroup> make_group() override;
-  // There is one GPU of this kind in a process.
+  // No GPU by PCI maps another one's memory.
   bool reaches(const Space&) const override { return false; }
   uint64_t time_ns() const override { return gpu_->time_ns(); }
 

@@ -87,6 +87,7 @@ uint64_t VideoMemory::allocate(size_t size_bytes) {
 void VideoMemory::write(uint64_t address, uint64_t entry) {
   std::atomic_ref(*reinterpret_cast<uint64_t*>(host(address)))
       .store(entry, std::memory_order_relaxed);
+  last_written_ = address;
 }
 
 void VideoMemory::publish() {
@@ -99,9 +100,14 @@ void VideoMemory::publish() {
   }
 }
 
-// Writes through the aperture arrive before that of a register, which they are not to pass.
+// Writes through the aperture are in memory before the GPU walks it anew: what is read back there
+// was written before (kbusFlush comes before an invalidation; kern_bus_gm107.c).
 void VideoMemory::invalidate() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (last_written_) {
+    std::atomic_ref(*reinterpret_cast<uint64_t*>(host(*last_written_)))
+        .load(std::memory_order_seq_cst);
+  }
   device_.write(0, kInvalidate, kAllAddresses | kAllTables | kAfterWrites | kTrigger);
   const AwaitedRegister r = wait_for_register(device_, 0, kInvalidate, kTrigger, 0,
                                               std::chrono::milliseconds(timeout_ms_));

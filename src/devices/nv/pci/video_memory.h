@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -54,6 +55,7 @@ class VideoMemory final : public TableMemory {
   std::vector<Part> parts_;
   std::byte* aperture_ = nullptr;
   uint64_t aperture_bytes_ = 0;
+  std::optional<uint64_t> last_written_;  // an entry's
 };
 
 // A piece of it, given back with this.

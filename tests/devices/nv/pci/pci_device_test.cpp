@@ -79,18 +79,7 @@ TEST(NvPciDevice, SaysWhatItIsWithoutTouchingIt) {
 TEST(NvPciDevice, TimestampsAreTheHostsNs) {
   PciMachine machine("sm:86");
   Opened gpu(machine);
-  const Span a = gpu.words(32);
-  CommandList list = Opened::list_of({gpu.dispatch(kFill, {a}, 1, 1)});
-  add_timestamps(list);
-  const auto timed = gpu.queue().encode(list, EncodeUse::Replay);
-  const uint64_t before = os::monotonic_ns();
-  gpu.queue().wait(gpu.queue().submit(*timed, {}));
-  const std::vector<uint64_t> times = gpu.queue().timestamps(*timed);
-  ASSERT_EQ(times.size(), 2u);
-  constexpr uint64_t kSlack = 5'000'000;  // two clocks are read one after the other
-  EXPECT_GE(times[0] + kSlack, before);
-  EXPECT_LE(times[0], times[1]);
-  EXPECT_LE(times[1], os::monotonic_ns() + kSlack);
+  expect_timestamps_of_the_host(gpu);
 }
 
 // ---- what goes wrong
@@ -121,18 +110,10 @@ TEST(NvPciDevice, AHangIsDeviceLost) {
   expect_works(machine);
 }
 
-// What is freed is unmapped before it is another's.
 TEST(NvPciDevice, AFaultInFreedMemorySaysSo) {
   PciMachine machine("sm:120");
   Opened gpu(machine);
-  const Span a = gpu.words(16 << 20);
-  const Command fill = gpu.dispatch(kFill, {a}, 1, 1);
-  gpu.device->allocator().free(a);
-  gpu.device->allocator().trim();
-  const std::string said = error_of<DeviceLost>([&] {
-    gpu.queue().wait(gpu.submit(gpu.queue(), {fill}));
-  });
-  EXPECT_NE(said.find("that was freed"), std::string::npos) << said;
+  expect_freed_memory_named(gpu);
 }
 
 // ---- calls that fail, and processes that are killed
