@@ -15,17 +15,17 @@ class AmdRawReplay final : public RawReplay {
  public:
   AmdRawReplay(AmdDevice& device, const hcq::CommandList& list)
       : device_(device),
-        setup_(compute_setup(device.gpu().gpu.node)),
+        setup_(compute_setup(device.gpu().facts)),
         passed_(device.gpu(), 0),
-        hardware_(*device.gpu().process, device.gpu().gpu, setup_) {
+        hardware_(device.gpu().space->make_queue(setup_)) {
     const HandleBinding binding;
     scratch_ = device.gpu().scratch(private_bytes(list, binding));
-    EncodeInput input{device.gpu().generation,         binding, list, {}, {}, 0,
-                      device.gpu().gpu.node.shape.xccs};
+    EncodeInput input{device.gpu().generation,      binding, list, {}, {}, 0,
+                      device.gpu().facts.shape.xccs};
     input.completion = {&passed_, 0, 0};
     if (scratch_) input.scratch = scratch_->area;
     const bool aql = setup_.type == QueueType::Aql;
-    if (aql && scratch_) hardware_.set_scratch(scratch_->area);
+    if (aql && scratch_) hardware_->set_scratch(scratch_->area);
     encoded_ = aql ? encode_aql(input) : encode_pm4(input);
     TUFF_CHECK(encoded_.slots.list_slots == 0, "a raw replay is of a list without slots");
     values_.resize(encoded_.value_count());
@@ -40,7 +40,7 @@ class AmdRawReplay final : public RawReplay {
     }
   }
   ~AmdRawReplay() override {
-    hardware_.stop();
+    hardware_->stop();
     if (buffer_) device_.allocator().free(buffer_);
   }
 
@@ -52,8 +52,8 @@ class AmdRawReplay final : public RawReplay {
     ring_.patch(values_, ring_.dwords.data());
     const uint64_t begin_ns = os::monotonic_ns();
     for (size_t unit = 0; unit < ring_.units.size(); pause(begin_ns)) {
-      unit = hardware_.ring().push(ring_, ring_.dwords, unit);
-      hardware_.ring().commit();
+      unit = hardware_->ring().push(ring_, ring_.dwords, unit);
+      hardware_->ring().commit();
     }
     while (passed_.value() < value_) pause(begin_ns);
   }
@@ -80,7 +80,7 @@ class AmdRawReplay final : public RawReplay {
   AmdDevice& device_;
   const HardwareQueueSetup setup_;
   AmdSignal passed_;
-  HardwareQueue hardware_;
+  const std::unique_ptr<HardwareQueue> hardware_;
   std::shared_ptr<const Scratch> scratch_;
   Encoded encoded_;
   hcq::Span buffer_;   // of encoded_.ib

@@ -4,6 +4,7 @@
 
 #include "base/env.h"
 #include "devices/amd/amd_device.h"
+#include "devices/amd/kfd/kfd_space.h"
 #include "devices/selector.h"
 
 namespace tuff::devices {
@@ -11,13 +12,12 @@ namespace {
 
 using namespace amd;
 
-constexpr const char* kKind = "AMD";
+constexpr const char *kKind = "AMD", *kKfd = "KFD";
 
 std::string why_unsupported(const GpuNode& node) {
   std::vector<std::string_view> known;
   for (const Generation& g : generations()) known.push_back(g.name);
-  return fmt::format("{} is not supported; supported are {}", node.arch(),
-                     fmt::join(known, ", "));
+  return fmt::format("{} is not supported; supported are {}", node.arch(), fmt::join(known, ", "));
 }
 
 // Errors of the driver name the device, as candidates do.
@@ -40,7 +40,7 @@ std::vector<Candidate> candidates(os::Kernel& kernel, bool emulated,
     found.push_back({.name = name,
                      .usable = usable,
                      .reason = usable ? "" : why_unsupported(node),
-                     .info = describe(node, name, emulated),
+                     .info = describe(node, kKfd, name, emulated),
                      .rank = 0});
   }
   return found;
@@ -92,7 +92,8 @@ std::unique_ptr<hcq::Device> amd_open(AmdIface& iface, const std::string& select
     choices.push_back({c.info.description, c.info.uuid, c.info.description});
   const size_t i = all[0].name == kKind ? 0 : choose(kKind, choices, selector);
   if (!all[i].usable) fail<Unsupported>("{}: {}", all[i].name, all[i].reason);
-  return std::make_unique<AmdDevice>(iface, process_of(iface), nodes[i], all[i].name);
+  return std::make_unique<AmdDevice>(iface, std::make_unique<KfdSpace>(process_of(iface), nodes[i]),
+                                     all[i].info);
 }
 
 }  // namespace tuff::devices

@@ -16,9 +16,9 @@ namespace {
 constexpr uint32_t kPm4RingBytes = 64u << 10, kAqlRingBytes = 1u << 20, kSdmaRingBytes = 1u << 20;
 
 // Several XCCs take AQL alone.
-bool uses_aql(const GpuNode& node) { return node.shape.xccs > 1 || env_flag(Env::AMD_AQL); }
+bool uses_aql(const GpuFacts& facts) { return facts.shape.xccs > 1 || env_flag(Env::AMD_AQL); }
 
-Target target_of(const GpuNode& node, const Generation& generation) {
+Target target_of(const GpuFacts& facts, const Generation& generation) {
   const bool aco = env_text(Env::AMD_COMPILER) == "aco";
   if (aco && generation.family != Family::RDNA3)
     fail<Unsupported>("AMD_COMPILER=aco compiles for RDNA3 alone: {} needs AMD_COMPILER=clang",
@@ -30,20 +30,20 @@ Target target_of(const GpuNode& node, const Generation& generation) {
     // As Vulkan's, which RADV makes of the same instruction.
     t.features.exp2 = true;
   }
-  t.identity = fmt::format("kfd:{}:{}cu", generation.name, node.shape.cus());
-  t.cores = node.shape.cus();
-  t.shared_bytes = std::min(t.shared_bytes, node.lds_kib << 10);
-  if (!node.integrated) t.max_buffer_bytes = t.max_binding_bytes = node.vram_bytes;
+  t.identity = fmt::format("kfd:{}:{}cu", generation.name, facts.shape.cus());
+  t.cores = facts.shape.cus();
+  t.shared_bytes = std::min(t.shared_bytes, facts.lds_kib << 10);
+  if (!facts.integrated) t.max_buffer_bytes = t.max_binding_bytes = facts.vram_bytes;
   return t;
 }
 
-MemoryDomain domain_of(hcq::MemoryKind kind, const GpuNode& node) {
+MemoryDomain domain_of(hcq::MemoryKind kind, const GpuFacts& facts) {
   switch (kind) {
     case hcq::MemoryKind::Device:
-      if (node.integrated) return MemoryDomain::Shared;
-      return node.has_peers ? MemoryDomain::PeerVram : MemoryDomain::Vram;
+      if (facts.integrated) return MemoryDomain::Shared;
+      return facts.has_peers ? MemoryDomain::PeerVram : MemoryDomain::Vram;
     case hcq::MemoryKind::Args:
-      return node.large_bar && !node.integrated ? MemoryDomain::VisibleVram : MemoryDomain::Host;
+      return facts.large_bar && !facts.integrated ? MemoryDomain::VisibleVram : MemoryDomain::Host;
     case hcq::MemoryKind::Upload:
     case hcq::MemoryKind::Readback: return MemoryDomain::Host;
   }
@@ -52,47 +52,50 @@ MemoryDomain domain_of(hcq::MemoryKind kind, const GpuNode& node) {
 
 }  // namespace
 
-HardwareQueueSetup compute_setup(const GpuNode& node) {
-  if (uses_aql(node)) return {QueueType::Aql, kAqlRingBytes};
+HardwareQueueSetup compute_setup(const GpuFacts& facts) {
+  if (uses_aql(facts)) return {QueueType::Aql, kAqlRingBytes};
   return {QueueType::Pm4, kPm4RingBytes};
 }
 
 constexpr int64_t kEmulatedSlowness = 20;
 
-hcq::DeviceInfo describe(const GpuNode& node, const std::string& name, bool emulated) {
+hcq::DeviceInfo describe(const GpuFacts& facts, const std::string& driver, const std::string& name,
+                         bool emulated) {
   hcq::DeviceInfo info;
   info.name = name;
-  info.description =
-      fmt::format("{}{}{}, {} compute units", node.arch(), node.name.empty() ? "" : " " + node.name,
-                  emulated ? ", emulated" : "", node.shape.cus());
-  info.driver = emulated ? "KFD (emulated)" : "KFD";
-  info.uuid = node.unique_id ? fmt::format("{:016x}", node.unique_id) : "";
+  info.description = fmt::format("{}{}{}, {} compute units", facts.arch(),
+                                 facts.name.empty() ? "" : " " + facts.name,
+                                 emulated ? ", emulated" : "", facts.shape.cus());
+  info.driver = emulated ? driver + " (emulated)" : driver;
+  info.uuid = facts.unique_id ? fmt::format("{:016x}", facts.unique_id) : "";
   info.hardware = !emulated;
   info.slowness = emulated ? kEmulatedSlowness : 1;
-  info.memory_bytes = node.integrated ? os::physical_memory_bytes() : node.vram_bytes;
-  info.features = {{"arch", node.arch()},
+  info.memory_bytes = facts.integrated ? os::physical_memory_bytes() : facts.vram_bytes;
+  info.features = {{"arch", facts.arch()},
                    {"emulated", emulated ? "yes" : "no"},
                    {"compiler", env_text(Env::AMD_COMPILER)},
-                   {"memory", node.integrated  ? "shared with the CPU"
-                              : node.large_bar ? "host-visible"
-                                               : "staged"},
-                   {"queues", uses_aql(node) ? "AQL, SDMA" : "PM4, SDMA"}};
+                   {"memory", facts.integrated  ? "shared with the CPU"
+                              : facts.large_bar ? "host-visible"
+                                                : "staged"},
+                   {"queues", uses_aql(facts) ? "AQL, SDMA" : "PM4, SDMA"}};
   return info;
 }
 
-AmdDevice::AmdDevice(AmdIface& iface, std::shared_ptr<Process> process, const GpuNode& node,
-                     const std::string& name)
+AmdDevice::AmdDevice(AmdIface& iface, std::unique_ptr<Space> space, hcq::DeviceInfo info)
     : take_findings_(iface.take_findings),
-      info_(describe(node, name, iface.emulated)),
-      target_(target_of(node, *node.generation())) {
-  gpu_.emplace(std::move(process), node,
-               [this](const std::string& reason, std::optional<uint64_t> address) {
-                 lose(reason, address);
-               });
-  compute_.emplace(*this, *gpu_, compute_setup(node), "compute");
-  copy_.emplace(*this, *gpu_, HardwareQueueSetup{QueueType::Sdma, kSdmaRingBytes}, "copy");
+      info_(std::move(info)),
+      target_(target_of(space->facts(), generation_of(space->facts()))) {
+  gpu_ = std::make_unique<GpuState>(
+      std::move(space), [this](const std::string& reason, std::optional<uint64_t> address) {
+        lose(reason, address);
+      });
+  compute_ = std::make_unique<AmdQueue>(*this, *gpu_, compute_setup(gpu_->facts), "compute");
+  copy_ = std::make_unique<AmdQueue>(*this, *gpu_,
+                                     HardwareQueueSetup{QueueType::Sdma, kSdmaRingBytes}, "copy");
+  hcq::close_in_children(*this);
 }
 
+// In a child of fork() all of it is the parent's, who goes on with it.
 AmdDevice::~AmdDevice() {
   for (hcq::Queue* queue : {&compute_queue(), copy_queue()}) {
     if (lost()) break;  // its users have been told
@@ -102,9 +105,12 @@ AmdDevice::~AmdDevice() {
       log_warn("closing {}: {}", info_.name, e.what());
     }
   }
-  compute_->stop();
-  copy_->stop();
+  on_lost();
   shut_down();
+  if (gpu_->is_childs()) {
+    leave_to_parent();
+    return;
+  }
   copy_.reset();
   compute_.reset();
 }
@@ -112,13 +118,17 @@ AmdDevice::~AmdDevice() {
 hcq::MemoryBlock AmdDevice::map_block(size_t size_bytes, hcq::MemoryKind kind) {
   fail_if_lost();
   const bool staging = kind == hcq::MemoryKind::Upload || kind == hcq::MemoryKind::Readback;
-  auto buffer = gpu_->process->allocate(
-      gpu_->gpu, {size_bytes, domain_of(kind, gpu_->gpu.node), staging, nullptr});
+  auto buffer = gpu_->space->allocate({size_bytes, domain_of(kind, gpu_->facts), staging, nullptr});
   return blocks_.add(std::move(buffer), size_bytes, kind);
 }
 
 void AmdDevice::unmap_block(const hcq::MemoryBlock& block) noexcept {
-  if (auto buffer = blocks_.take(block.address)) gpu_->process->free(std::move(buffer));
+  std::unique_ptr<Buffer> buffer = blocks_.take(block.address);
+  if (gpu_->is_childs()) {
+    (void)buffer.release();
+  } else if (buffer) {
+    gpu_->space->free(std::move(buffer));
+  }
 }
 
 std::vector<std::unique_ptr<hcq::Program>> AmdDevice::load(
@@ -131,19 +141,16 @@ std::unique_ptr<hcq::Signal> AmdDevice::create_signal(uint64_t value) {
   return std::make_unique<AmdSignal>(*gpu_, value);
 }
 
-// The GPUs of one process have one address space; the kernel lists links only where one GPU sees
-// all memory of the other.
 bool AmdDevice::reaches(const hcq::Device& other) const {
   const auto* peer = dynamic_cast<const AmdDevice*>(&other);
-  return peer && peer != this && peer->gpu_->process == gpu_->process &&
-         gpu_->gpu.node.reaches(peer->gpu_->gpu.node);
+  return peer && gpu_->space->reaches(*peer->gpu_->space);
 }
 
 void AmdDevice::share(const hcq::MemoryBlock& block, hcq::Device& to) {
   auto& peer = static_cast<AmdDevice&>(to);
   const bool shared = blocks_.with(block.address, [&](Buffer* buffer) {
     TUFF_CHECK(buffer, "{}: {:#x} begins no block", info_.name, block.address);
-    return gpu_->process->share(*buffer, peer.gpu_->gpu);
+    return gpu_->space->share(*buffer, *peer.gpu_->space);
   });
   if (!shared) return;
   peer.blocks_.known().add_shared(block.address, block.size_bytes, info_.name);
@@ -153,6 +160,12 @@ void AmdDevice::share(const hcq::MemoryBlock& block, hcq::Device& to) {
 [[gnu::hot]]
 void AmdDevice::check_status() {
   throw_found(report_findings(take_findings_, info_.name), info_.name);
+}
+
+void AmdDevice::leave_to_parent() noexcept {
+  (void)copy_.release();
+  (void)compute_.release();
+  (void)gpu_.release();
 }
 
 void AmdDevice::lose(const std::string& reason, std::optional<uint64_t> address) {
@@ -169,6 +182,7 @@ void AmdDevice::lose(const std::string& reason, std::optional<uint64_t> address)
 }
 
 void AmdDevice::on_lost() noexcept {
+  if (gpu_->is_childs()) return;
   for (auto* queue : {&compute_, &copy_})
     if (*queue) (*queue)->stop();
 }

@@ -14,13 +14,15 @@
 
 namespace tuff::devices::amd {
 
-HardwareQueueSetup compute_setup(const GpuNode& node);
-hcq::DeviceInfo describe(const GpuNode& node, const std::string& name, bool emulated);
+HardwareQueueSetup compute_setup(const GpuFacts& facts);
+// `driver`: "KFD".
+hcq::DeviceInfo describe(const GpuFacts& facts, const std::string& driver, const std::string& name,
+                         bool emulated);
 
 class AmdDevice final : public hcq::Device, private hcq::Peers {
  public:
-  AmdDevice(AmdIface& iface, std::shared_ptr<Process> process, const GpuNode& node,
-            const std::string& name);
+  // `info` as describe() makes it.
+  AmdDevice(AmdIface& iface, std::unique_ptr<Space> space, hcq::DeviceInfo info);
   ~AmdDevice() override;
   const hcq::DeviceInfo& info() const override { return info_; }
   const Target& target() const override { return target_; }
@@ -42,6 +44,7 @@ class AmdDevice final : public hcq::Device, private hcq::Peers {
  private:
   bool reaches(const hcq::Device& other) const override;
   void share(const hcq::MemoryBlock& block, hcq::Device& to) override;
+  void leave_to_parent() noexcept;
   [[noreturn]] void lose(const std::string& reason, std::optional<uint64_t> address);
 
   // A copy of what the iface has: devices may outlive the registry's own.
@@ -49,8 +52,8 @@ class AmdDevice final : public hcq::Device, private hcq::Peers {
   hcq::DeviceInfo info_;
   Target target_;
   OwnedBlocks<Buffer> blocks_;
-  std::optional<GpuState> gpu_;
-  std::optional<AmdQueue> compute_, copy_;
+  std::unique_ptr<GpuState> gpu_;
+  std::unique_ptr<AmdQueue> compute_, copy_;
 };
 
 }  // namespace tuff::devices::amd

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/os.h"
 
 namespace tuff::devices::amd {
@@ -12,28 +13,16 @@ namespace {
 constexpr double kNominalNsPerTick = 10;
 constexpr uint64_t kMeasurableNs = 50'000'000;
 
-const Generation& generation_of(const GpuNode& node) {
-  const Generation* g = node.generation();
-  if (g == nullptr) fail<Unsupported>("AMD: {} is not supported", node.arch());
+}  // namespace
+
+const Generation& generation_of(const GpuFacts& facts) {
+  const Generation* g = facts.generation();
+  if (g == nullptr) fail<Unsupported>("AMD: {} is not supported", facts.arch());
   return *g;
 }
 
-}  // namespace
-
-GpuClock::GpuClock(Process& process, const Gpu& gpu)
-    : process_(process), gpu_(gpu), opened_(read()) {}
-
-GpuClock::Point GpuClock::read() const {
-  uapi::GetClockCounters c{};
-  c.gpu_id = gpu_.node.gpu_id;
-  const uint64_t before = os::monotonic_ns();
-  checked(process_.kernel().ioctl(process_.fd(), uapi::kGetClockCounters, &c),
-          "GET_CLOCK_COUNTERS({})", gpu_.node.arch());
-  return {c.gpu_clock_counter, before + (os::monotonic_ns() - before) / 2};
-}
-
 std::vector<uint64_t> GpuClock::to_ns(std::span<const uint64_t> ticks) {
-  const Point now = read();
+  const ClockPoint now = space_.read_clock();
   const uint64_t elapsed = now.host_ns - opened_.host_ns;
   const double ns_per_tick =
       elapsed < kMeasurableNs || now.ticks <= opened_.ticks
@@ -47,23 +36,21 @@ std::vector<uint64_t> GpuClock::to_ns(std::span<const uint64_t> ticks) {
   return out;
 }
 
-GpuState::GpuState(std::shared_ptr<Process> process, const GpuNode& node, Lost lost)
-    : process(std::move(process)),
-      gpu(this->process->attach(node)),
-      generation(generation_of(node)),
-      events(*this->process, gpu),
-      clock(*this->process, gpu),
+GpuState::GpuState(std::unique_ptr<Space> space, Lost lost)
+    : space(std::move(space)),
+      facts(this->space->facts()),
+      generation(generation_of(facts)),
+      clock(*this->space),
       lost_(std::move(lost)) {}
 
-void GpuState::block(const Event* event, uint32_t timeout_ms) {
-  Exceptions e;
+void GpuState::block(const Interrupt* interrupt, uint32_t timeout_ms) {
+  std::optional<GpuError> error;
   try {
-    e = events.wait(event, timeout_ms);
-  } catch (const DeviceLost& error) {
-    lost_(error.what(), {});
+    error = space->wait(interrupt, timeout_ms);
+  } catch (const DeviceLost& lost) {
+    lost_(lost.what(), {});
   }
-  if (e.memory) lost_(to_text(*e.memory), e.memory->address);
-  if (e.hardware) lost_(to_text(*e.hardware), {});
+  if (error) lost_(error->text, error->address);
 }
 
 std::shared_ptr<const Scratch> GpuState::scratch(uint32_t bytes_per_lane) {
@@ -71,30 +58,10 @@ std::shared_ptr<const Scratch> GpuState::scratch(uint32_t bytes_per_lane) {
   std::lock_guard lock(scratch_mutex_);
   if (scratch_ && scratch_->area.size.bytes_per_lane >= bytes_per_lane) return scratch_;
   auto grown = std::make_shared<Scratch>();
-  grown->area.size = scratch_size(generation, gpu.node.shape, bytes_per_lane);
-  grown->memory =
-      process->allocate(gpu, {grown->area.size.size_bytes, MemoryDomain::Vram});
+  grown->area.size = scratch_size(generation, facts.shape, bytes_per_lane);
+  grown->memory = space->allocate({grown->area.size.size_bytes, MemoryDomain::Vram});
   grown->area.address = grown->memory->address();
   return scratch_ = std::move(grown);
-}
-
-std::string to_text(const uapi::MemoryException& e) {
-  const char* kinds[] = {"memory access fault", "memory error (ECC)", "poisoned memory was read",
-                         "the GPU hangs"};
-  const char* access = e.no_execute    ? "instructions are fetched from memory without that right"
-                       : e.read_only   ? "a write to memory that is read-only"
-                       : e.not_present ? "a page that is not mapped for this GPU"
-                                       : "access unknown";
-  return fmt::format("{} at {:#x}: {}{}", kinds[std::min<uint32_t>(e.error_type, 3)], e.address,
-                     access, e.imprecise ? " (the address is imprecise)" : "");
-}
-
-std::string to_text(const uapi::HwException& e) {
-  return fmt::format(
-      "hardware exception: {} of {}{}",
-      e.reset_cause == 1 ? "an uncorrectable memory error (ECC), reset" : "a hang, reset",
-      e.reset_type == 1 ? "one engine" : "the whole GPU",
-      e.memory_lost ? "; its memory is lost" : "");
 }
 
 }  // namespace tuff::devices::amd

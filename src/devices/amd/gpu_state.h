@@ -1,5 +1,5 @@
-// GpuState: what the queues, signals and programs of one opened GPU share: its process, generation,
-// events, scratch and clock, and whether it still works. Owned by AmdDevice. Knows no packets.
+// GpuState: what the queues, signals and programs of one opened GPU share: its space, generation,
+// scratch and clock, and whether it still works. Owned by AmdDevice. Knows no packets.
 #pragma once
 
 #include <atomic>
@@ -11,9 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "devices/amd/amd.h"
-#include "devices/amd/encode/encode.h"
-#include "devices/amd/kfd/events.h"
+#include "base/os_fork.h"
+#include "devices/amd/space.h"
 
 namespace tuff::devices::amd {
 
@@ -23,21 +22,19 @@ struct Scratch {
   std::unique_ptr<Buffer> memory;
 };
 
+// Throws Unsupported for one that is not in the table.
+const Generation& generation_of(const GpuFacts& facts);
+
 // GPU ticks as ns of the host's monotonic clock.
 class GpuClock {
  public:
-  GpuClock(Process& process, const Gpu& gpu);
+  explicit GpuClock(const Space& space) : space_(space), opened_(space.read_clock()) {}
   // Between what was read when the device was opened and what is read now.
   std::vector<uint64_t> to_ns(std::span<const uint64_t> ticks);
 
  private:
-  struct Point {
-    uint64_t ticks = 0, host_ns = 0;
-  };
-  Point read() const;
-  Process& process_;
-  const Gpu& gpu_;
-  Point opened_;
+  const Space& space_;
+  const ClockPoint opened_;
 };
 
 class GpuState {
@@ -45,28 +42,27 @@ class GpuState {
   // Declares the device lost and throws DeviceLost. With the address of a fault, where there is
   // one.
   using Lost = std::function<void(const std::string& reason, std::optional<uint64_t> address)>;
-  GpuState(std::shared_ptr<Process> process, const GpuNode& node, Lost lost);
+  GpuState(std::unique_ptr<Space> space, Lost lost);
 
-  // Blocks until the queue's event, an exception or the timeout; then throws. An event
-  // of null waits for exceptions and time alone.
-  void block(const Event* event, uint32_t timeout_ms);
+  // Blocks until the queue's interrupt, an error or the timeout, and throws of an error. With null
+  // for errors and time alone.
+  void block(const Interrupt* interrupt, uint32_t timeout_ms);
   // At least that for each lane; null for none.
   std::shared_ptr<const Scratch> scratch(uint32_t bytes_per_lane);
 
-  const std::shared_ptr<Process> process;
-  Gpu& gpu;
+  // In a child of fork() nothing may be asked of the driver: its objects are the parent's.
+  bool is_childs() const { return os::forks() != forks_; }
+
+  const std::unique_ptr<Space> space;
+  const GpuFacts& facts;
   const Generation& generation;
-  Events events;
   GpuClock clock;
 
  private:
+  const uint32_t forks_ = os::forks();
   Lost lost_;
   std::mutex scratch_mutex_;
   std::shared_ptr<const Scratch> scratch_;
 };
-
-// "page not present for a read at 0x... (...)": what the kernel's record says.
-std::string to_text(const uapi::MemoryException& e);
-std::string to_text(const uapi::HwException& e);
 
 }  // namespace tuff::devices::amd

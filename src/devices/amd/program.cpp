@@ -8,14 +8,17 @@ namespace tuff::devices::amd {
 LoadedImage::LoadedImage(GpuState& gpu, std::span<const uint8_t> bytes)
     : gpu_(gpu),
       object_(bytes, gpu.generation),
-      memory_(gpu.process->allocate(gpu.gpu, {object_.size_bytes(), MemoryDomain::Code})) {
+      memory_(gpu.space->allocate({object_.size_bytes(), MemoryDomain::Code})) {
   // Lists begin with a flush of the bar and void instruction caches, so this is seen in time.
   const std::vector<uint8_t> image = object_.image(memory_->address());
   std::memcpy(memory_->host(), image.data(), image.size());
-  entry_ = gpu.process->loaded_code().add(memory_->address(), object_.placed_file(bytes));
+  shown_ = gpu.space->show_code(memory_->address(), object_.placed_file(bytes));
 }
 
-LoadedImage::~LoadedImage() { gpu_.process->loaded_code().remove(entry_); }
+// In a child of fork() the memory is the parent's.
+LoadedImage::~LoadedImage() {
+  if (gpu_.is_childs()) (void)memory_.release();
+}
 
 KernelCode LoadedImage::kernel(const render::Binary& b) const {
   return object_.kernel(b.symbol, memory_->address(), b.local);

@@ -24,7 +24,7 @@ class LoadedImage {
   GpuState& gpu_;
   CodeObject object_;
   std::unique_ptr<Buffer> memory_;
-  LoadedCode::Entry* entry_;
+  std::shared_ptr<const void> shown_;
 };
 
 class AmdProgram final : public hcq::Program {

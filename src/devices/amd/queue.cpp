@@ -47,15 +47,15 @@ AmdQueue::AmdQueue(hcq::Device& device, GpuState& gpu, const HardwareQueueSetup&
       gpu_(gpu),
       type_(setup.type),
       name_(name),
-      event_(*gpu.process, gpu.gpu, uapi::EventType::Signal),
-      timeline_(std::in_place, gpu, 0, &event_),
-      hardware_(*gpu.process, gpu.gpu, setup) {
-  submission_.number = gpu.process->queues().add(*this);
+      interrupt_(gpu.space->make_interrupt()),
+      timeline_(std::in_place, gpu, 0, interrupt_.get()),
+      hardware_(gpu.space->make_queue(setup)) {
+  submission_.number = gpu.space->queues().add(*this);
 }
 
 AmdQueue::~AmdQueue() {
   stop();
-  gpu_.process->queues().remove(submission_.number);
+  gpu_.space->queues().remove(submission_.number);
   collect(true);
 }
 
@@ -64,8 +64,8 @@ std::unique_ptr<hcq::EncodedList> AmdQueue::encode(const hcq::CommandList& list,
   const HandleBinding binding;
   auto out = std::make_unique<AmdList>(*this, use, list);
   prepare_scratch(*out, list);
-  EncodeInput input{gpu_.generation, binding, list, {}, {}, 0, gpu_.gpu.node.shape.xccs};
-  input.completion = {&*timeline_, event_.mailbox(), event_.id()};
+  EncodeInput input{gpu_.generation, binding, list, {}, {}, 0, gpu_.facts.shape.xccs};
+  input.completion = {&*timeline_, interrupt_->mailbox(), interrupt_->id()};
   if (out->scratch) input.scratch = out->scratch->area;
   if (list.timestamp_count > 0) {
     out->times = device().allocator().allocate(uint64_t(list.timestamp_count) * kTimestampStride,
@@ -89,7 +89,7 @@ void AmdQueue::prepare_scratch(AmdList& list, const hcq::CommandList& commands) 
   const auto bytes = [](const Scratch& s) { return s.area.size.bytes_per_lane; };
   if (aql_scratch_ && bytes(*aql_scratch_) >= bytes(*list.scratch)) return;
   wait(last_submitted());
-  hardware_.set_scratch(list.scratch->area);
+  hardware_->set_scratch(list.scratch->area);
   aql_scratch_ = list.scratch;
 }
 
@@ -123,7 +123,7 @@ uint64_t AmdQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> s
   require_submittable(list, slots);
   collect();
   std::lock_guard lock(submission_.mutex);
-  hardware_.ring().prefetch();
+  hardware_->ring().prefetch();
   const uint64_t value = submission_.last.load(std::memory_order_relaxed) + 1;
   fill(list, slots.first(list.slot_count), value);
   flights_.add(value, list.kernels);
@@ -134,7 +134,7 @@ uint64_t AmdQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> s
   } else {
     push(type_ == QueueType::Sdma ? list.encoded.ib : list.encoded.packets, list.staged);
   }
-  hardware_.ring().commit();
+  hardware_->ring().commit();
   return value;
 }
 
@@ -143,7 +143,7 @@ uint64_t AmdQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> s
 void AmdQueue::fill(AmdList& list, std::span<const uint64_t> slots, uint64_t value) {
   const SubmissionValues given{slots, value, list.ib ? list.ib.address() : 0};
   for (;;) {
-    std::unique_lock lock(gpu_.process->queues().epochs());
+    std::unique_lock lock(gpu_.space->queues().epochs());
     const SignalEpoch* late = needs_rebase(list.encoded, given, list.epochs);
     if (late == nullptr) {
       fill_values(list.encoded, given, list.epochs, list.values);
@@ -165,7 +165,7 @@ void AmdQueue::rebase(AmdList& list, const SubmissionValues& given, const Signal
   const uint64_t next = slot == list.encoded.slots.timeline() ? given.timeline : given.slots[slot];
   AmdSignal& signal = *list.signals[i];
   signal.drain(&device());
-  std::unique_lock lock(gpu_.process->queues().epochs());
+  std::unique_lock lock(gpu_.space->queues().epochs());
   if (!signal.named_in_flight()) signal.epoch().rebase(next);  // else: the caller tries again
 }
 
@@ -173,9 +173,9 @@ void AmdQueue::rebase(AmdList& list, const SubmissionValues& given, const Signal
 void AmdQueue::push(const PacketStream& stream, std::span<const uint32_t> dwords) {
   uint64_t since_ns = 0;
   for (size_t unit = 0;;) {
-    const size_t next = hardware_.ring().push(stream, dwords, unit);
+    const size_t next = hardware_->ring().push(stream, dwords, unit);
     if (next == stream.units.size()) return;
-    hardware_.ring().commit();
+    hardware_->ring().commit();
     if (next != unit || since_ns == 0) since_ns = os::monotonic_ns();
     unit = next;
     wait_for_room(since_ns);
@@ -186,7 +186,7 @@ void AmdQueue::wait_for_room(uint64_t since_ns) {
   const uint64_t now = os::monotonic_ns();
   if (now - since_ns < kSpinNs) return os::cpu_relax();
   device().fail_if_lost();
-  gpu_.block(&event_, 1);
+  gpu_.block(interrupt_.get(), 1);
   const int64_t timeout_ms = device().liveness().timeout_ms();
   if (now - since_ns < uint64_t(timeout_ms) * 1'000'000) return;
   device().declare_lost(fmt::format(

@@ -12,7 +12,6 @@
 #include "base/mutex.h"
 #include "devices/amd/encode/values.h"
 #include "devices/amd/gpu_state.h"
-#include "devices/amd/kfd/queue.h"
 #include "devices/amd/signal.h"
 #include "devices/driver_list.h"
 #include "devices/flights.h"
@@ -65,7 +64,7 @@ class AmdQueue final : public hcq::Queue {
   Flights& flights() { return flights_; }
 
   // Nothing runs from here on.
-  void stop() noexcept { hardware_.stop(); }
+  void stop() noexcept { hardware_->stop(); }
   std::string in_flight() const override;
 
  private:
@@ -79,9 +78,9 @@ class AmdQueue final : public hcq::Queue {
   GpuState& gpu_;
   const QueueType type_;
   const char* name_;
-  Event event_;
+  const std::unique_ptr<Interrupt> interrupt_;
   std::optional<AmdSignal> timeline_;
-  HardwareQueue hardware_;
+  const std::unique_ptr<HardwareQueue> hardware_;
   std::shared_ptr<const Scratch> aql_scratch_;  // what the queue itself names
   // Side by side, so that a submission comes to few lines of memory.
   struct Submission {

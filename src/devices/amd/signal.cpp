@@ -15,13 +15,10 @@ constexpr uint64_t kFirstBlockMs = 1, kLongestBlockMs = 8;
 
 }  // namespace
 
-AmdSignal::AmdSignal(GpuState& gpu, uint64_t value, const Event* event)
-    : gpu_(gpu),
-      event_(event),
-      slot_(gpu.process->allocate_signal(gpu.gpu)),
-      epoch_(slot_, value) {}
+AmdSignal::AmdSignal(GpuState& gpu, uint64_t value, const Interrupt* interrupt)
+    : gpu_(gpu), interrupt_(interrupt), slot_(gpu.space->allocate_signal()), epoch_(slot_, value) {}
 
-AmdSignal::~AmdSignal() { gpu_.process->free_signal(slot_); }
+AmdSignal::~AmdSignal() { gpu_.space->free_signal(slot_); }
 
 bool AmdSignal::wait(uint64_t value, uint64_t timeout_ns) {
   const uint64_t begin = os::monotonic_ns(), end = begin + timeout_ns;
@@ -31,8 +28,8 @@ bool AmdSignal::wait(uint64_t value, uint64_t timeout_ns) {
     const uint64_t now = os::monotonic_ns();
     if (now >= end) return false;
     const uint64_t left_ms = std::max<uint64_t>((end - now) / kNsPerMs, 1);
-    gpu_.block(event_, uint32_t(std::min(block_ms, left_ms)));
-    block_ms = event_ ? std::min(2 * block_ms, kLongestBlockMs) : kFirstBlockMs;
+    gpu_.block(interrupt_, uint32_t(std::min(block_ms, left_ms)));
+    block_ms = interrupt_ ? std::min(2 * block_ms, kLongestBlockMs) : kFirstBlockMs;
   }
   return true;
 }
@@ -40,7 +37,7 @@ bool AmdSignal::wait(uint64_t value, uint64_t timeout_ns) {
 // Packets compare 32 bits with the base: a jump beyond them first releases all waiters.
 void AmdSignal::set(uint64_t value) {
   {
-    std::unique_lock lock(gpu_.process->queues().epochs());
+    std::unique_lock lock(gpu_.space->queues().epochs());
     if (epoch_.can_set(value)) return epoch_.set(value);
     if (value < epoch_.base())
       fail<InvalidArgument>("a signal at {} cannot be set back to {}", this->value(), value);
@@ -48,14 +45,14 @@ void AmdSignal::set(uint64_t value) {
   }
   for (;;) {
     drain();
-    std::unique_lock lock(gpu_.process->queues().epochs());
+    std::unique_lock lock(gpu_.space->queues().epochs());
     if (!named_in_flight()) return epoch_.move_to(value);
   }
 }
 
 void AmdSignal::drain(const hcq::Device* own) const {
   for (uint32_t q = 0; q < QueueTable::kMaxQueues; ++q) {
-    hcq::Queue* queue = gpu_.process->queues().at(q);
+    hcq::Queue* queue = gpu_.space->queues().at(q);
     if (queue == nullptr) continue;
     try {
       // A number may have been another queue's before.
@@ -68,7 +65,7 @@ void AmdSignal::drain(const hcq::Device* own) const {
 
 bool AmdSignal::named_in_flight() const {
   for (uint32_t q = 0; q < QueueTable::kMaxQueues; ++q) {
-    hcq::Queue* queue = gpu_.process->queues().at(q);
+    hcq::Queue* queue = gpu_.space->queues().at(q);
     if (queue && !queue->device().lost() &&
         !queue->passed(std::min(last_named_by(q), queue->last_submitted())))
       return true;

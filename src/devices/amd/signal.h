@@ -6,8 +6,7 @@
 #include <atomic>
 
 #include "devices/amd/encode/signal_epoch.h"
-#include "devices/amd/kfd/events.h"
-#include "devices/amd/queue_table.h"
+#include "devices/amd/space.h"
 #include "hcq/device.h"
 
 namespace tuff::devices::amd {
@@ -16,8 +15,8 @@ class GpuState;
 
 class AmdSignal final : public hcq::Signal {
  public:
-  // `event`: of the queue that raises it, or null.
-  AmdSignal(GpuState& gpu, uint64_t value, const Event* event = nullptr);
+  // `interrupt`: of the queue that raises it, or null.
+  AmdSignal(GpuState& gpu, uint64_t value, const Interrupt* interrupt = nullptr);
   ~AmdSignal() override;
   uint64_t value() const override { return epoch_.value(); }
   bool wait(uint64_t value, uint64_t timeout_ns) override;
@@ -40,7 +39,7 @@ class AmdSignal final : public hcq::Signal {
     return named_[queue].load(std::memory_order_acquire);
   }
   GpuState& gpu_;
-  const Event* event_;
+  const Interrupt* interrupt_;
   uint64_t* slot_;
   SignalEpoch epoch_;
   std::array<std::atomic<uint64_t>, QueueTable::kMaxQueues> named_{};

@@ -2,6 +2,8 @@
 // of them are undone, whatever fails, and what it makes of the topology.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -14,6 +16,7 @@
 #include "base/error_of.h"
 #include "base/os.h"
 #include "devices/amd/amd_device.h"
+#include "devices/amd/kfd/kfd_space.h"
 #include "devices/amd/scripted_kernel.h"
 
 namespace tuff::devices::amd {
@@ -206,6 +209,39 @@ TEST(AmdKfd, FaultsNameAddressAndFreedMemory) {
       << text;
   EXPECT_TRUE(device->lost());
   EXPECT_EQ(error_of<DeviceLost>([&] { device->map_block(1, hcq::MemoryKind::Device); }), text);
+}
+
+// A child of fork() has the parent's queues and memory: it is told so, and asks the kernel nothing,
+// whatever it does with what it has.
+TEST(AmdKfd, AChildLeavesTheDeviceToItsParent) {
+  Machine m;
+  m.kernel->add_gpu(navi31_properties(), kGiB, 1);
+  auto device = m.open();
+  const hcq::MemoryBlock block = device->map_block(1 << 20, hcq::MemoryKind::Device);
+  const hcq::MemoryBlock staging = device->map_block(4096, hcq::MemoryKind::Upload);
+  auto signal = device->create_signal(0);
+  const std::string before = m.kernel->log();
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const std::string told =
+        error_of<DeviceLost>([&] { device->map_block(4096, hcq::MemoryKind::Device); });
+    device->unmap_block(block);
+    device->unmap_block(staging);
+    signal.reset();
+    device.reset();
+    const bool right = told.find("before fork()") != told.npos && m.kernel->log() == before;
+    _exit(right ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  device->unmap_block(block);
+  device->unmap_block(staging);
+  signal.reset();
+  device.reset();
+  m.end();
+  EXPECT_EQ(m.kernel->leaks(), "");
 }
 
 TEST(AmdKfd, ProbeSaysWhyNot) {

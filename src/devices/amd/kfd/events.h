@@ -1,5 +1,5 @@
 // Events: what the kernel tells a process of one GPU: interrupts of its queues, and its exceptions.
-// Used by signals and queues that wait for the GPU. A missed interrupt costs time and nothing else.
+// Used by KfdSpace.
 #pragma once
 
 #include <optional>
@@ -10,23 +10,17 @@ namespace tuff::devices::amd {
 
 // One of the kernel's events, destroyed with the object. Of type Signal: the interrupts of a queue,
 // whose packets write id() to the mailbox and raise one.
-class Event {
+class KfdEvent final : public Interrupt {
  public:
-  Event(Process& process, Gpu& gpu, uapi::EventType type)
+  KfdEvent(Process& process, Gpu& gpu, uapi::EventType type)
       : process_(process), made_(process.create_event(gpu, type)) {}
-  ~Event() { process_.destroy_event(made_.event_id); }
-  Event(const Event&) = delete;
-  uint32_t id() const { return made_.event_id; }
-  uint64_t mailbox() const { return process_.event_mailbox(made_.event_slot_index); }
+  ~KfdEvent() override { process_.destroy_event(made_.event_id); }
+  uint32_t id() const override { return made_.event_id; }
+  uint64_t mailbox() const override { return process_.event_mailbox(made_.event_slot_index); }
 
  private:
   Process& process_;
   uapi::CreateEvent made_;
-};
-
-struct Exceptions {
-  std::optional<uapi::MemoryException> memory;
-  std::optional<uapi::HwException> hardware;
 };
 
 class Events {
@@ -35,12 +29,12 @@ class Events {
   Events(const Events&) = delete;
   // Until the event, an exception of this GPU, or the timeout; without an event for exceptions
   // alone.
-  Exceptions wait(const Event* event, uint32_t timeout_ms);
+  std::optional<GpuError> wait(const Interrupt* event, uint32_t timeout_ms);
 
  private:
   Process& process_;
   Gpu& gpu_;
-  Event memory_, hardware_;
+  KfdEvent memory_, hardware_;
 };
 
 }  // namespace tuff::devices::amd

@@ -39,7 +39,7 @@ DomainRow row_of(MemoryDomain domain, bool large_bar) {
 
 }  // namespace
 
-Buffer::Buffer(Process& process, Gpu& gpu, const BufferRequest& request)
+KfdBuffer::KfdBuffer(Process& process, Gpu& gpu, const BufferRequest& request)
     : process_(process), gpu_(gpu) {
   try {
     allocate(request);
@@ -50,9 +50,9 @@ Buffer::Buffer(Process& process, Gpu& gpu, const BufferRequest& request)
   }
 }
 
-Buffer::~Buffer() { release(); }
+KfdBuffer::~KfdBuffer() { release(); }
 
-void Buffer::allocate(const BufferRequest& request) {
+void KfdBuffer::allocate(const BufferRequest& request) {
   const bool user = request.domain == MemoryDomain::User;
   if (user && (reinterpret_cast<uint64_t>(request.user) % kPageBytes != 0 || !request.user))
     fail<InvalidArgument>("AMD: memory at {} does not begin at a page of {} bytes", request.user,
@@ -79,7 +79,7 @@ void Buffer::allocate(const BufferRequest& request) {
   }
 }
 
-bool Buffer::map_to(const Gpu& gpu) {
+bool KfdBuffer::map_to(const Gpu& gpu) {
   uint32_t id = gpu.node.gpu_id;
   if (std::find(mapped_to_.begin(), mapped_to_.end(), id) != mapped_to_.end()) return false;
   mapped_to_.reserve(mapped_to_.size() + 1);
@@ -91,7 +91,7 @@ bool Buffer::map_to(const Gpu& gpu) {
   return true;
 }
 
-void Buffer::release() noexcept {
+void KfdBuffer::release() noexcept {
   os::Kernel& kernel = process_.kernel();
   const uint64_t at = range_ ? range_->address() : 0;
   int result = 0;

@@ -72,7 +72,7 @@ Gpu& Process::attach(const GpuNode& node) {
   Gpu& gpu = it->second;
   if (gpu.ready) return gpu;
   enable_runtime();
-  for (Buffer* buffer : everywhere_) buffer->map_to(gpu);
+  for (KfdBuffer* buffer : everywhere_) buffer->map_to(gpu);
   gpu.ready = true;
   return gpu;
 }
@@ -91,8 +91,8 @@ void Process::enable_runtime() {
   checked(result, "RUNTIME_ENABLE(r_debug at {:#x})", on.r_debug);
 }
 
-std::unique_ptr<Buffer> Process::allocate(Gpu& gpu, const BufferRequest& request) {
-  auto buffer = std::make_unique<Buffer>(*this, gpu, request);
+std::unique_ptr<KfdBuffer> Process::allocate(Gpu& gpu, const BufferRequest& request) {
+  auto buffer = std::make_unique<KfdBuffer>(*this, gpu, request);
   if (!request.everywhere) return buffer;
   std::lock_guard lock(mutex_);
   for (auto& [id, other] : gpus_) buffer->map_to(other);
@@ -100,12 +100,12 @@ std::unique_ptr<Buffer> Process::allocate(Gpu& gpu, const BufferRequest& request
   return buffer;
 }
 
-void Process::free(std::unique_ptr<Buffer> buffer) noexcept {
+void Process::free(std::unique_ptr<KfdBuffer> buffer) noexcept {
   std::lock_guard lock(mutex_);
   everywhere_.erase(buffer.get());
 }
 
-bool Process::share(Buffer& buffer, const Gpu& with) {
+bool Process::share(KfdBuffer& buffer, const Gpu& with) {
   std::lock_guard lock(mutex_);
   return buffer.map_to(with);
 }

@@ -41,10 +41,10 @@ class Process {
   // Opens its render node and takes its address space, at the first call.
   Gpu& attach(const GpuNode& node);
 
-  std::unique_ptr<Buffer> allocate(Gpu& gpu, const BufferRequest& request);
-  void free(std::unique_ptr<Buffer> buffer) noexcept;  // may be null
-  // As Buffer::map_to, for memory that others may be sharing at the same time.
-  bool share(Buffer& buffer, const Gpu& with);
+  std::unique_ptr<KfdBuffer> allocate(Gpu& gpu, const BufferRequest& request);
+  void free(std::unique_ptr<KfdBuffer> buffer) noexcept;  // may be null
+  // As KfdBuffer::map_to, for memory that others may be sharing at the same time.
+  bool share(KfdBuffer& buffer, const Gpu& with);
   // ", 123 bytes are available" after ENOMEM where the kernel tells, else "".
   std::string available_text(const Gpu& gpu, int result) const;
 
@@ -70,9 +70,9 @@ class Process {
   std::mutex mutex_, event_mutex_;
   std::map<uint32_t, Gpu> gpus_;  // by gpu id
   bool runtime_enabled_ = false, event_page_given_ = false;
-  std::set<Buffer*> everywhere_;
-  std::unique_ptr<Buffer> event_page_;
-  std::vector<std::unique_ptr<Buffer>> signal_pages_;
+  std::set<KfdBuffer*> everywhere_;
+  std::unique_ptr<KfdBuffer> event_page_;
+  std::vector<std::unique_ptr<KfdBuffer>> signal_pages_;
   std::vector<uint64_t*> free_signals_;
 };
 

@@ -36,7 +36,7 @@ uapi::QueueType kernel_type(QueueType type) {
 
 }  // namespace
 
-HardwareQueue::HardwareQueue(Process& process, Gpu& gpu, const HardwareQueueSetup& setup)
+KfdQueue::KfdQueue(Process& process, Gpu& gpu, const HardwareQueueSetup& setup)
     : process_(process), gpu_(gpu) {
   ring_memory_ = process.allocate(gpu, {setup.ring_bytes, MemoryDomain::Uncached});
   pointers_ = process.allocate(gpu, {kPageBytes, MemoryDomain::Uncached});
@@ -68,7 +68,7 @@ HardwareQueue::HardwareQueue(Process& process, Gpu& gpu, const HardwareQueueSetu
   ring_ = std::make_unique<Ring>(setup.type, memory);
 }
 
-uint64_t HardwareQueue::create(const HardwareQueueSetup& setup) {
+uint64_t KfdQueue::create(const HardwareQueueSetup& setup) {
   uapi::CreateQueue q{};
   q.ring_base_address = ring_memory_->address();
   q.write_pointer_address = pointers_->address() + kWritePointer;
@@ -93,9 +93,9 @@ uint64_t HardwareQueue::create(const HardwareQueueSetup& setup) {
   return q.doorbell_offset;
 }
 
-HardwareQueue::~HardwareQueue() { stop(); }
+KfdQueue::~KfdQueue() { stop(); }
 
-void HardwareQueue::stop() noexcept {
+void KfdQueue::stop() noexcept {
   std::lock_guard lock(mutex_);
   if (!std::exchange(created_, false)) return;
   uapi::DestroyQueue d{id_, 0};
@@ -103,7 +103,7 @@ void HardwareQueue::stop() noexcept {
   if (result < 0) log_warn("AMD: DESTROY_QUEUE({}) failed: error {}", id_, -result);
 }
 
-void HardwareQueue::set_scratch(const ScratchArea& area) {
+void KfdQueue::set_scratch(const ScratchArea& area) {
   put(*pointers_, kScratchDescriptor, uint32_t(area.address));
   put(*pointers_, kScratchDescriptor + 4, uint32_t(area.address >> 32) | kSwizzleEnable);
   const uint64_t bytes_of_xcc = area.size.size_bytes / gpu_.node.shape.xccs;

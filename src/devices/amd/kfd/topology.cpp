@@ -151,11 +151,6 @@ std::optional<GpuNode> read_node(os::Kernel& kernel, uint32_t number_of_node) {
 
 // Decimal digits of the version are major * 10000 + minor * 100 + stepping, of the name
 // hexadecimal.
-std::string GpuNode::arch() const {
-  return fmt::format("gfx{}{:x}{:x}", target_version / 10000, target_version / 100 % 100,
-                     target_version % 100);
-}
-
 std::vector<GpuNode> read_topology(os::Kernel& kernel) {
   std::vector<GpuNode> gpus;
   for (uint32_t i : numbered(kernel, kNodes))

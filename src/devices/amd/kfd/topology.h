@@ -5,32 +5,19 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "base/os_kernel.h"
-#include "devices/amd/generation.h"
+#include "devices/amd/gpu_facts.h"
 
 namespace tuff::devices::amd {
 
-struct GpuNode {
-  uint32_t node = 0;    // its number, which links name
-  uint32_t gpu_id = 0;  // what ioctls take
-  uint32_t target_version = 0;
-  uint32_t render_minor = 0;  // /dev/dri/renderD<it>
-  uint32_t lds_kib = 0;
-  uint64_t unique_id = 0;  // 0: it has none
-  uint64_t vram_bytes = 0;
-  bool large_bar = false;   // the host can map all of the VRAM
-  bool integrated = false;  // shares its memory with the CPU
-  std::string name;         // "navi31", "ip discovery"
-  Topology shape;
+struct GpuNode : GpuFacts {
+  uint32_t node = 0;            // its number, which links name
+  uint32_t gpu_id = 0;          // what ioctls take
+  uint32_t render_minor = 0;    // /dev/dri/renderD<it>
   std::vector<uint32_t> links;  // nodes that it reaches directly
-  bool has_peers = false;       // there is another GPU that reaches this one
 
-  // Null: not supported.
-  const Generation* generation() const { return find_generation(target_version); }
-  std::string arch() const;  // "gfx1100", of unsupported ones too
   bool reaches(const GpuNode& other) const {
     return std::find(links.begin(), links.end(), other.node) != links.end();
   }
