@@ -4,7 +4,7 @@
 #include <cstring>
 #include <optional>
 
-#include "devices/nv/pci/byte_reader.h"
+#include "devices/byte_reader.h"
 
 namespace tuff::devices::nv {
 namespace {

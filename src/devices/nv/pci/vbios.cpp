@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/arith.h"
-#include "devices/nv/pci/byte_reader.h"
+#include "devices/byte_reader.h"
 
 namespace tuff::devices::nv {
 namespace {

@@ -1,6 +1,6 @@
 // ByteReader: little-endian numbers and ranges of a file or ROM that may be damaged: every offset
-// is checked. Called by vbios and firmware. IoError, naming what was to be read, where it is not
-// there.
+// is checked. Called by readers of firmware and of GPUs' ROMs. IoError, naming what was to be read,
+// where it is not there.
 #pragma once
 
 #include <concepts>
@@ -11,7 +11,7 @@
 
 #include "base/check.h"
 
-namespace tuff::devices::nv {
+namespace tuff::devices {
 
 class ByteReader {
  public:
@@ -49,4 +49,4 @@ class ByteReader {
   std::string name_;
 };
 
-}  // namespace tuff::devices::nv
+}  // namespace tuff::devices
