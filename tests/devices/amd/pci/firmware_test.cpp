@@ -2,6 +2,7 @@
 // they are not there, and damaged ones.
 #include "devices/amd/pci/firmware.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <tuff/error.h>
 
