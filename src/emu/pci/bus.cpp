@@ -18,7 +18,7 @@ constexpr uint64_t kHostPage = 4096;
 constexpr uint16_t kMemorySpace = 1u << 1, kBusMaster = 1u << 2;
 constexpr uint64_t kConfigBytes = 4096;
 const std::string kDevices = "/sys/bus/pci/devices/", kGroups = "/sys/kernel/iommu_groups/",
-                  kFirmware = "/lib/firmware/nvidia/";
+                  kFirmwares[] = {"/lib/firmware/nvidia/", "/lib/firmware/amdgpu"};
 // x86's IOMMUs leave out the window of interrupts; the width is that of VT-d with four levels.
 constexpr vfio_iova_range kRanges[] = {{0, 0xfedfffff}, {0xfef00000, (1ull << 48) - 1}};
 
@@ -27,8 +27,9 @@ constexpr uint32_t kRegionShift = 40;
 constexpr uint64_t kRegionBytes = 1ull << kRegionShift;
 
 bool is_own(const std::string& path) {
-  return path.starts_with(kDevices) || path.starts_with(kGroups) || path.starts_with(kFirmware) ||
-         path.starts_with("/usr" + kFirmware);
+  for (const std::string& folder : kFirmwares)
+    if (path.starts_with(folder) || path.starts_with("/usr" + folder)) return true;
+  return path.starts_with(kDevices) || path.starts_with(kGroups);
 }
 
 std::string resource_lines(const Slot& slot) {

@@ -61,8 +61,8 @@ class Bus final : public os::Kernel {
   // Of the function at that address, which outlives what is returned.
   std::unique_ptr<HostMemory> host_memory(const std::string& address);
 
-  // Texts of sysfs by path, for tests to damage: what add() made of the slots; and files of NVIDIA's
-  // folder for firmware, of which there are no others.
+  // Texts of sysfs by path, for tests to damage: what add() made of the slots; and files of
+  // NVIDIA's and AMD's folders for firmware, of which there are no others.
   std::map<std::string, std::string> files;
   // The n-th call from here on (open, ioctl, mmap, pread, pwrite) fails so; 0: none.
   uint64_t fail_at = 0;

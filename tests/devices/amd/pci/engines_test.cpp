@@ -75,10 +75,13 @@ TEST(AmdEngines, AQueueEndsOrDoesNot) {
   engine.deactivate();  // none is active
   EXPECT_EQ(s.gpu->registers[kGc0 + 4 * 0x1fc1], 0u);
   engine.activate(queue_descriptor(kQueue));
+  s.gpu->hung = true;
   const std::string why = error_of<DeviceLost>([&] { engine.deactivate(); });
   EXPECT_NE(why.find("the compute queue does not end"), std::string::npos) << why;
   EXPECT_EQ(s.gpu->registers[kGc0 + 4 * 0x1fc1], 2u);
   EXPECT_EQ(s.gpu->registers[kGc0 + 4 * 0x1f73], 1u);
+  s.gpu->hung = false;
+  engine.deactivate();
 }
 
 TEST(AmdEngines, TheComputeEngineStarts) {

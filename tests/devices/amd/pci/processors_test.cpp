@@ -169,7 +169,7 @@ TEST(AmdMemoryHub, ForgetsOrIsSilent) {
   for (const HubPlace& h : kHubs) {
     GpuScene s(5);
     const MemoryHub hub(s.registers, h.hub);
-    s.gpu->memory[17] = std::byte{5};
+    s.gpu->memory.data()[17] = std::byte{5};
     hub.flush();
     EXPECT_EQ(s.gpu->seen[17], std::byte{5}) << "what was written comes first";
     s.gpu->hung = true;

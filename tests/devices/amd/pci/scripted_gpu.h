@@ -6,19 +6,24 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <sys/mman.h>
+
+#include <cerrno>
 #include <cstring>
 #include <map>
 
 #include "base/error_of.h"
 #include "devices/amd/pci/psp.h"
 #include "emu/amd/pci/sample_firmware.h"
+#include "emu/kernel/pages.h"
 #include "emu/pci/bus.h"
 
 namespace tuff::devices::amd {
 
 class ScriptedGpu final : public emu::pci::Function {
  public:
-  static constexpr uint64_t kMemoryBegin = 0x80'0000'0000, kMemoryBytes = 8u << 20;
+  static constexpr uint64_t kMemoryBegin = 0x80'0000'0000, kMemoryBytes = 64u << 20;
+  static constexpr uint32_t kSaidMib = 1024;
   static constexpr uint64_t kRegisterBytes = 1u << 20, kFlush = 0x7f000;
   // Of blocks in the sample table, in bytes; beyond BAR 5: MP0's second segment would be.
   static constexpr uint64_t kPsp = 4 * 0x16000, kSmu = 4 * 0x16000, kGc = 4 * 0x1260,
@@ -37,6 +42,7 @@ class ScriptedGpu final : public emu::pci::Function {
   uint32_t read(size_t bar, uint64_t at) override {
     EXPECT_EQ(bar, 5u);
     if (at == 4 * 0xf) return registers[registers[4 * 0xe]];
+    if (at == 4) return discovery_word();
     if (at == kSemaphore && registers[at] == 1) has_semaphore_ = true;
     return registers[at];
   }
@@ -44,13 +50,15 @@ class ScriptedGpu final : public emu::pci::Function {
     EXPECT_EQ(bar, 5u);
     if (at == kFlush) {
       if (registers[4 * (0xd20 + 0x12d)] != kFlush) mistakes.push_back("a flush that is nowhere");
-      seen = memory;
+      if (needs_flushes) std::memcpy(seen.data(), memory.data(), kSeenBytes);
       return;
     }
     if (at == 4 * 0xf) at = registers[4 * 0xe];
     registers[at] = value;
     log.emplace_back(at, value);
     if (at == kPsp + 4 * C35) load(value);
+    if (at == kGc + 4 * 0x1fc1 && !hung) registers[kGc + 4 * 0x1fab] = 0;
+    if (at == kSmu + 4 * 0x28b && value == 2 && !ignores_reset) reset();
     if (at == kPsp + 4 * C64) control_ring(value);
     if (at == kPsp + 4 * C67) take_frame();
     if (at == kSemaphore) {
@@ -64,16 +72,30 @@ class ScriptedGpu final : public emu::pci::Function {
       if (!hung) registers[kMmhub + 4 * 0x786] = value & 0xffff;
     }
   }
+  intptr_t map(size_t bar, uint64_t offset, size_t size_bytes, int protection) override {
+    if (bar != 0 || offset != 0) return -EINVAL;
+    return memory.map_at(nullptr, size_bytes, protection, MAP_SHARED);
+  }
+  void reset() override {
+    ++resets;
+    if (ignores_reset) return;
+    registers.clear();
+    power_on();
+  }
   void power_on() {
+    registers[4 * 0xde3] = kSaidMib;
+    registers[kMmhub + 4 * 0x8ec] = kMemoryBegin >> 24;
+    registers[kMmhub + 4 * 0x8ed] = (kMemoryBegin >> 24) + 63;
     registers[kPsp + 4 * C35] = 1u << 31;
     registers[kSemaphore] = 1;
   }
   uint32_t& psp(uint32_t n) { return registers[kPsp + 4 * n]; }
   const std::byte* memory_at(uint64_t address, size_t size_bytes) {
-    const uint64_t at = address - kMemoryBegin;
-    if (at <= kMemoryBytes && size_bytes <= kMemoryBytes - at) return seen.data() + at;
+    const uint64_t at = address - kMemoryBegin, end = needs_flushes ? kSeenBytes : kMemoryBytes;
+    const std::byte* const begin = needs_flushes ? seen.data() : memory.data();
+    if (at <= end && size_bytes <= end - at) return begin + at;
     mistakes.push_back(fmt::format("{} bytes at {:#x}", size_bytes, address));
-    return seen.data();
+    return begin;
   }
   uint32_t word(uint64_t address) {
     uint32_t v = 0;
@@ -83,15 +105,32 @@ class ScriptedGpu final : public emu::pci::Function {
 
   std::map<uint64_t, uint32_t> registers;
   std::vector<std::pair<uint64_t, uint32_t>> log;
-  std::vector<std::byte> memory = std::vector<std::byte>(kMemoryBytes), seen = memory;
+  emu::Pages memory = emu::Pages::make(kMemoryBytes, std::make_shared<emu::PageFile>());
+  // What it sees where flushes are looked at: so much of memory.
+  static constexpr size_t kSeenBytes = 8u << 20;
+  std::vector<std::byte> seen = std::vector<std::byte>(kSeenBytes);
+  bool needs_flushes = true;
   std::vector<std::string> mistakes, done;
   bool hung = false;          // nothing is answered any more
   uint32_t hung_after = ~0u;  // so many steps of `done`
   uint32_t refused_type = 0;  // of firmware
   uint32_t smu_answer = 1;
+  int resets = 0;
+  bool ignores_reset = false;
+  emu::amd::samples::SampleTable blocks;
   uint32_t toc_bytes = 2u << 20;
 
  private:
+  uint32_t discovery_word() {
+    const uint64_t at = uint64_t{registers[24]} << 31 | (registers[0] & 0x7fff'ffff);
+    emu::amd::samples::Bytes table = emu::amd::samples::sample_discovery(blocks);
+    table.resize(kDiscoveryBytes);
+    const uint64_t begin = (uint64_t{kSaidMib} << 20) - (64u << 10);
+    uint32_t v = 0;
+    if (at >= begin && at + 4 <= begin + table.size())
+      std::memcpy(&v, table.data() + (at - begin), sizeof v);
+    return v;
+  }
   bool has_semaphore_ = false;
   void step(std::string what) {
     done.push_back(std::move(what));
@@ -138,6 +177,8 @@ class ScriptedGpu final : public emu::pci::Function {
       step(fmt::format("command {:#x} {:#x} {:#x}", id, body(0), body(2)));
     }
     if (hung) return;
+    if (id == 6 && body(3) == 18) registers[kSmu + 4 * 0x29a] = 1;
+    if (id == 0x21) registers[4 * (0xa000 + 0x4e82)] = 1u << 31;
     put_word(buffer + 864, status);
     put_word(buffer + 880, answer);
     put_word(fence, word(at + 20));
