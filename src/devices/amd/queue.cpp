@@ -49,7 +49,8 @@ AmdQueue::AmdQueue(hcq::Device& device, GpuState& gpu, const HardwareQueueSetup&
       name_(name),
       interrupt_(gpu.space->make_interrupt()),
       timeline_(std::in_place, gpu, 0, interrupt_.get()),
-      hardware_(gpu.space->make_queue(setup)) {
+      hardware_(gpu.space->make_queue(setup)),
+      ring_(hardware_->ring()) {
   submission_.number = gpu.space->queues().add(*this);
 }
 
@@ -123,7 +124,7 @@ uint64_t AmdQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> s
   require_submittable(list, slots);
   collect();
   std::lock_guard lock(submission_.mutex);
-  hardware_->ring().prefetch();
+  ring_.prefetch();
   const uint64_t value = submission_.last.load(std::memory_order_relaxed) + 1;
   fill(list, slots.first(list.slot_count), value);
   flights_.add(value, list.kernels);
@@ -134,7 +135,7 @@ uint64_t AmdQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> s
   } else {
     push(type_ == QueueType::Sdma ? list.encoded.ib : list.encoded.packets, list.staged);
   }
-  hardware_->ring().commit();
+  ring_.commit();
   return value;
 }
 
@@ -173,9 +174,9 @@ void AmdQueue::rebase(AmdList& list, const SubmissionValues& given, const Signal
 void AmdQueue::push(const PacketStream& stream, std::span<const uint32_t> dwords) {
   uint64_t since_ns = 0;
   for (size_t unit = 0;;) {
-    const size_t next = hardware_->ring().push(stream, dwords, unit);
+    const size_t next = ring_.push(stream, dwords, unit);
     if (next == stream.units.size()) return;
-    hardware_->ring().commit();
+    ring_.commit();
     if (next != unit || since_ns == 0) since_ns = os::monotonic_ns();
     unit = next;
     wait_for_room(since_ns);

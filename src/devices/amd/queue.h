@@ -81,6 +81,7 @@ class AmdQueue final : public hcq::Queue {
   const std::unique_ptr<Interrupt> interrupt_;
   std::optional<AmdSignal> timeline_;
   const std::unique_ptr<HardwareQueue> hardware_;
+  Ring& ring_;                                  // its own
   std::shared_ptr<const Scratch> aql_scratch_;  // what the queue itself names
   // Side by side, so that a submission comes to few lines of memory.
   struct Submission {
