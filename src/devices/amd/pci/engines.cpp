@@ -29,6 +29,8 @@ enum QueueWord : uint32_t {
   kEndOfPipeBase = 0xa5,
   kEndOfPipeControl = 0xa7,
 };
+// The engine does not clamp it. Source: kfd_mqd_manager_v11.c @00fa403 (update_mqd).
+constexpr uint32_t kMostEndOfPipeBytes = 8192;
 constexpr uint32_t kMqdHeader = 0xc031'0800;
 constexpr uint32_t kThreadManagement[] = {23, 24, 26, 27, 44, 45, 46, 47};  // of shader engines
 
@@ -65,7 +67,8 @@ void pause_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms
 QueueDescriptor queue_descriptor(const EngineQueue& q) {
   check_queue(q);
   if (!std::has_single_bit(q.end_of_pipe_bytes) || q.end_of_pipe_bytes < 256 ||
-      q.end_of_pipe_address % 256 != 0 || q.descriptor_address % 256 != 0)
+      q.end_of_pipe_bytes > kMostEndOfPipeBytes || q.end_of_pipe_address % 256 != 0 ||
+      q.descriptor_address % 256 != 0)
     fail<InvalidArgument>("AMD: no end-of-pipe buffer of {} bytes at {:#x}, descriptor at {:#x}",
                           q.end_of_pipe_bytes, q.end_of_pipe_address, q.descriptor_address);
   QueueDescriptor d{};

@@ -57,7 +57,7 @@ constexpr uint32_t kEngines = 18;
 constexpr uint32_t kMemoryUnit = 24, kApertureUnit = 18, kPageUnit = 12;
 constexpr uint32_t kMemoryMask = 0xff'ffff;
 // ENABLE_L1_TLB, SYSTEM_ACCESS_MODE 3, ENABLE_ADVANCED_DRIVER_MODEL, MTYPE 3 (uncached).
-constexpr uint32_t kL1Mask = 1 | 3u << 3 | 1u << 5 | 1u << 6 | 7u << 11;
+constexpr uint32_t kL1Mask = 1 | 3u << 3 | 1u << 5 | 1u << 6 | 0xfu << 7 | 7u << 11;
 constexpr uint32_t kL1Value = 1 | 3u << 3 | 1u << 6 | 3u << 11;
 // ENABLE_L2_CACHE, no fragments, DEFAULT_PAGE_OUT, CONTEXT1_IDENTITY_ACCESS_MODE 1.
 constexpr uint32_t kL2Mask = 3 | 1u << 8 | 1u << 11 | 1u << 18 | 3u << 19 | 31u << 21;

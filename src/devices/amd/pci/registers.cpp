@@ -24,15 +24,15 @@ uint64_t GpuRegisters::place(const GpuRegister& r) const {
 uint32_t GpuRegisters::read(const GpuRegister& r) const {
   const uint64_t at = place(r);
   if (is_mapped(at)) return device_.read(kBar, at);
-  device_.write(kBar, place(reg::PcieIndex2), uint32_t(at));
-  return device_.read(kBar, place(reg::PcieData2));
+  device_.write(kBar, place(reg::RsmuIndex), uint32_t(at));
+  return device_.read(kBar, place(reg::RsmuData));
 }
 
 void GpuRegisters::write(const GpuRegister& r, uint32_t value) const {
   const uint64_t at = place(r);
   if (is_mapped(at)) return device_.write(kBar, at, value);
-  device_.write(kBar, place(reg::PcieIndex2), uint32_t(at));
-  device_.write(kBar, place(reg::PcieData2), value);
+  device_.write(kBar, place(reg::RsmuIndex), uint32_t(at));
+  device_.write(kBar, place(reg::RsmuData), value);
 }
 
 void GpuRegisters::wait_for(const char* what, const GpuRegister& r, uint32_t mask,

@@ -2,7 +2,8 @@
 // BAR 5 or, beyond it, by index and data; and the flush of what the host has written to memory
 // through BAR 0. Used by the start by PCI. Knows no sequence.
 // Sources: Linux, drivers/gpu/drm/amd/amdgpu/amdgpu_device.c (amdgpu_device_rreg and
-// amdgpu_device_indirect_rreg), nbio_v4_3.c (remap of the flush), soc21.c (where to).
+// amdgpu_device_indirect_rreg), nbio_v4_3.c @00df051 (by which registers, remap of the flush),
+// soc21.c (where to).
 #pragma once
 
 #include <cstdint>

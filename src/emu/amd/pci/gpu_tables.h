@@ -1,9 +1,8 @@
 // A walk through the page tables of a GPU of RDNA3, as its translation caches (UTCL2) make it:
-// written from Linux's documentation and sources, not from the driver's writer, with what an entry
-// may not have. For emulated GPUs and tests. Reads memory through a function, so that it knows
-// neither the memory nor the driver.
-// Sources: Linux, Documentation/gpu/amdgpu/driver-core.rst and drivers/gpu/drm/amd/amdgpu/
-// amdgpu_vm.h (AMDGPU_PTE_*, AMDGPU_PDE_PTE), gmc_v11_0.c (the comment on PTE and PDE formats).
+// apart from the driver's writer, with what an entry may not have. For emulated GPUs and tests.
+// Reads memory through a function, so that it knows neither the memory nor the driver.
+// Source: Linux, drivers/gpu/drm/amd/amdgpu/amdgpu_vm.h (AMDGPU_PTE_*, AMDGPU_PDE_PTE), as
+// tinygrad @a9069c1 has it in runtime/autogen/am/am.py.
 #pragma once
 
 #include <cstdint>

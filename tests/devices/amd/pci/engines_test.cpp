@@ -37,6 +37,7 @@ TEST(AmdEngines, QueuesThatCannotBe) {
            [](EngineQueue& q) { q.write_pointer_address += 4; },
            [](EngineQueue& q) { q.read_pointer_address += 2; },
            [](EngineQueue& q) { q.end_of_pipe_bytes = 100; },
+           [](EngineQueue& q) { q.end_of_pipe_bytes = 16384; },
            [](EngineQueue& q) { q.end_of_pipe_address += 1; },
            [](EngineQueue& q) { q.descriptor_address += 4; }}) {
     EngineQueue q = kQueue;

@@ -159,7 +159,7 @@ TEST(AmdMemoryHub, Starts) {
     EXPECT_EQ(reg(h.last + 1), 2u);
     EXPECT_EQ(reg(h.control) & 7, 7u) << "on, three levels below the root";
     // What is not the driver's stays, MTYPE is uncached.
-    EXPECT_EQ(reg(h.l1), (0xffff'ffffu & ~(1u << 5) & ~(7u << 11)) | 3u << 11);
+    EXPECT_EQ(reg(h.l1), (0xffff'ffffu & ~(1u << 5) & ~(0x7fu << 7)) | 3u << 11);
     reg(h.memory_base + 1) = 0x10;
     EXPECT_THROW(hub.memory(), DeviceLost);
   }

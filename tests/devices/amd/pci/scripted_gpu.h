@@ -41,7 +41,7 @@ class ScriptedGpu final : public emu::pci::Function {
 
   uint32_t read(size_t bar, uint64_t at) override {
     EXPECT_EQ(bar, 5u);
-    if (at == 4 * 0xf) return registers[registers[4 * 0xe]];
+    if (at == 4 * 0x15) return registers[registers[4 * 0x14]];
     if (at == 4) return discovery_word();
     if (at == kSemaphore && registers[at] == 1) has_semaphore_ = true;
     return registers[at];
@@ -53,7 +53,7 @@ class ScriptedGpu final : public emu::pci::Function {
       if (needs_flushes) std::memcpy(seen.data(), memory.data(), kSeenBytes);
       return;
     }
-    if (at == 4 * 0xf) at = registers[4 * 0xe];
+    if (at == 4 * 0x15) at = registers[4 * 0x14];
     registers[at] = value;
     log.emplace_back(at, value);
     if (at == kPsp + 4 * C35) load(value);
