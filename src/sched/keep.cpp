@@ -352,7 +352,7 @@ class RowKeeper : CallFusion {
       w.across += !is_row;
       (is_row ? w.rows : w.width) *= r->src(0)->max;
     }
-    if (!m.chain.rows().empty()) w.row_length = m.chain.rows().back()->src(0)->max;
+    if (!stores_values) w.row_length = rows_of_matrix(last, m.chain.rows());
     w.columns = m.chain.columns();
     w.fixed_columns = !is_symbolic(m);
     w.matrices = stores_values ? 0 : matrices(last, m.chain.rows());
@@ -370,17 +370,22 @@ class RowKeeper : CallFusion {
                                [&](const MatrixShape& s) { return s.a == factor->dtype; });
   }
 
-  // They can compute all products where rows are kept, and the sums are stored as they are.
+  // They can compute all products where rows are kept, and what is stored needs no other sum.
   bool multiplies_matrices(const Target& t, const Making& m) const {
     const MatrixKernel& last = steps_[m.last[0]];
     if (!last.product) return false;
-    const UOp& value = last.end->src(0)->src(1);
-    if (value->op != Op::Cast || value->dtype != DType::F16 || value->src(0).get() != last.product)
-      return false;
-    const KeptWork w = work_of(m);
+    const UOp value = last.end->src(0)->src(1);
+    const auto sums = std::ranges::count_if(toposort(value), [](const Node* n) {
+      return n->op == Op::Reduce;
+    });
+    if (sums != 1) return false;
+    const Node* product = through_casts(last.product->src(0).get());
+    const DType factor = through_casts(product->src(0).get())->dtype;
+    KeptWork w = work_of(m);
+    w.by_elements = !(value->op == Op::Cast && value->dtype == DType::F16 &&
+                      value->src(0).get() == last.product);
     return std::ranges::any_of(t.matrix_shapes, [&](const MatrixShape& s) {
-      return s.a == DType::F16 && s.b == DType::F16 && s.sum == DType::F32 &&
-             multiplies_rows(t, s, w);
+      return s.a == factor && s.b == factor && s.sum == DType::F32 && multiplies_rows(t, s, w);
     });
   }
 
@@ -417,13 +422,21 @@ class RowKeeper : CallFusion {
     return columns && one_sweep(ast, *columns);
   }
 
-  // How many matrices the last product is of: loops that both of its factors walk.
-  static int64_t matrices(const MatrixKernel& last, const std::vector<UOp>& rows) {
+  // Whether both factors of the last product walk these rows: each has a matrix of its own.
+  static bool is_batch(const MatrixKernel& last, const UOp& rows) {
     const Node* product = through_casts(last.product->src(0).get());
+    return depends_on(product->src(0), rows) && depends_on(product->src(1), rows);
+  }
+  static int64_t matrices(const MatrixKernel& last, const std::vector<UOp>& rows) {
     int64_t n = 1;
-    for (const UOp& r : rows) {
-      if (depends_on(product->src(0), r) && depends_on(product->src(1), r)) n *= r->src(0)->max;
-    }
+    for (const UOp& r : rows) n *= is_batch(last, r) ? r->src(0)->max : 1;
+    return n;
+  }
+  // Along the innermost loop over them.
+  static int64_t rows_of_matrix(const MatrixKernel& last, const std::vector<UOp>& rows) {
+    int64_t n = 1;
+    for (const UOp& r : rows)
+      if (!is_batch(last, r)) n = r->src(0)->max;
     return n;
   }
 

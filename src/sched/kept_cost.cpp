@@ -64,20 +64,22 @@ std::optional<double> reads_by_tiles(const Target& t, const KeptWork& w) {
 }
 
 bool multiplies_rows(const Target& t, const MatrixShape& s, const KeptWork& w) {
-  // What is worth it: rows that tiles divide, columns at once, rows that share a copy of factors.
+  // What is worth it: a tile of rows, columns at once, rows that share a copy of factors.
   constexpr int64_t kRows = 64, kColumns = 32, kSharing = 32, kPad = 16;
   const auto k = int64_t(s.k), narrow = int64_t(size_bytes(s.a));
   if (t.held_bytes(s.a) != narrow || w.results != 1 || w.across != 1 || w.lengths.size() != 1)
     return false;
   const int64_t length = w.lengths[0];
-  if (w.row_length % kRows != 0 || w.columns < kColumns || length % k != 0 || length < 2 * k ||
+  if (w.row_length < kRows || w.columns < kColumns || length % k != 0 || length < 2 * k ||
       w.width % int64_t(s.n) != 0)
     return false;
   // A matrix of rows in the registers of a subgroup, and factors of them.
   const int64_t held = int64_t(s.m) * (w.width + 3 * kColumns) / int64_t(t.subgroup_size);
+  const bool by_elements = w.by_elements || w.row_length % kRows != 0;
   const int64_t bytes = kSharing * (4 * kColumns + kPad) + kSharing * (narrow * kColumns + kPad) +
                         (kSharing + kColumns) * (narrow * length + kPad) +
-                        w.width * (narrow * kColumns + kPad);
+                        w.width * (narrow * kColumns + kPad) +
+                        (by_elements ? kSharing * (4 * w.width + kPad) : 0);
   return held + cost::kOtherRegisters <= cost::most_registers(t) &&
          bytes <= int64_t(t.shared_bytes);
 }

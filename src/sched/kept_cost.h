@@ -36,7 +36,8 @@ struct KeptWork {
   std::vector<int64_t> lengths;            // of the sums of products that fill rows
   int64_t kept = 0, kept_at_once = 0;      // rows of each kind; with memory that others take over
   std::function<bool()> is_one_sweep;      // whether rows need not be whole
-  int64_t row_length = 1;                  // of the innermost loop over rows
+  int64_t row_length = 1;                  // of the innermost loop over rows of one matrix
+  bool by_elements = false;                // something follows the last product's sums
 };
 
 // Of a thread. `again`: another kernel fills the same rows.
@@ -46,7 +47,8 @@ bool fits_cache(const Target& t, const KeptWork& w, bool again);
 std::optional<double> reads_by_tiles(const Target& t, const KeptWork& w);
 
 // Whether the subgroups of a workgroup hold rows as cooperative matrices of this shape, in all of
-// its products: what is summed is not kept in memory then, and tiles divide what they walk.
+// its products: what is summed is not kept in memory then, and the shape divides what it walks but
+// rows.
 bool multiplies_rows(const Target& t, const MatrixShape& shape, const KeptWork& w);
 
 }  // namespace tuff::sched

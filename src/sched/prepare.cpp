@@ -13,6 +13,7 @@
 #include "sched/bounds_inference.h"
 #include "sched/parts.h"
 #include "sched/pick.h"
+#include "sched/scaled_products.h"
 #include "sched/scatter_parts.h"
 #include "sched/scattered_sum.h"
 #include "sched/sum_of_sums.h"
@@ -296,6 +297,8 @@ class Preparer {
     if (element_count(src[0]->shape) == 0)
       return filled(reduce_identity(arg.op, n->dtype), n->shape);
     const UOp whole = with_src(UOp(n), src);
+    if (const ScaledProducts scaled = scaled_products(whole); scaled.sum)
+      return alu(Op::Mul, {split_sum(scaled.sum), scaled.scale});
     if (whole->device && !steps_.skips(Step::ByIndex)) {
       const UOp stored = scattered_sum(whole, target_of_(*whole->device), steps_.any_order);
       if (stored) return stored;

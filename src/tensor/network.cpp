@@ -173,7 +173,11 @@ Tensor Tensor::scaled_dot_product_attention(const Tensor& q, const Tensor& k, co
   if (mask.defined() && is_causal)
     fail<InvalidArgument>("scaled_dot_product_attention: give a mask or is_causal, not both");
   const detail::NoViews computing;
-  Tensor scores = q.matmul(k.T()) * scale.value_or(1.0 / std::sqrt(double(q.size(-1))));
+  // Rounded once they are scaled: what the sums alone come to may be beyond a narrow dtype.
+  const Tensor a = detail::factor(q), b = detail::factor(k);
+  const DType narrow = promote(a.dtype(), b.dtype()), wide = accumulator(narrow);
+  const Tensor sums = detail::matmul(a.cast(wide), b.cast(wide).T());
+  Tensor scores = (sums * scale.value_or(1.0 / std::sqrt(double(q.size(-1))))).cast(narrow);
   if (is_causal) {
     const Tensor row = detail::counter(q.size(-2), 0, 2, q.device()),
                  column = detail::counter(k.size(-2), 1, 2, q.device());

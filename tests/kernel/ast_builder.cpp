@@ -181,8 +181,8 @@ UOp element(const UOp& row, const UOp& column) {
   return make(Op::Load, row->dtype, {make(Op::Index, row->dtype, {row, column})});
 }
 
-UOp attention_ast(int64_t heads, int64_t positions, int64_t width, bool causal,
-                  DType dtype) {
+UOp attention_ast(int64_t heads, int64_t positions, int64_t width, bool causal, DType dtype,
+                  double scale) {
   AstBuilder b;
   const int64_t n = heads * positions * width;
   const UOp head = b.loop(heads), i = b.loop(positions), d = b.loop(width);
@@ -192,8 +192,9 @@ UOp attention_ast(int64_t heads, int64_t positions, int64_t width, bool causal,
     return cast(load(slot, n, index, dtype), DType::F32);
   };
   const auto rounded = [&](const UOp& x) { return cast(cast(x, dtype), DType::F32); };
-  UOp score = rounded(reduce_over(
-      Op::Add, number(1, at + i * width + e) * number(2, at + s * width + e), {e}));
+  UOp score = reduce_over(
+      Op::Add, number(1, at + i * width + e) * number(2, at + s * width + e), {e});
+  score = rounded(scale == 1 ? score : score * constant(DType::F32, scale));
   if (causal) score = where(lt(i, s), constant(DType::F32, -1e30), score);
   const UOp scores = kept_row(1, s, score);
   const UOp p = b.loop(positions), r1 = b.fold(positions), r2 = b.fold(positions);

@@ -68,9 +68,9 @@ struct PairProduct {
 ir::UOp pair_product_ast(const PairProduct& p);
 ir::UOp softmax_ast(int64_t rows, int64_t columns);
 // Slots 1 to 3 are q, k and v: heads x positions x width; scores and probabilities are kept rows.
-// Narrower than f32: scores and probabilities are rounded to that dtype as well.
+// Narrower than f32: scores, once they are scaled, and probabilities are rounded to that dtype.
 ir::UOp attention_ast(int64_t heads, int64_t positions, int64_t width, bool causal = false,
-                      DType dtype = DType::F32);
+                      DType dtype = DType::F32, double scale = 1);
 // The gradient of q, given that of the result in slot 7; slots 1 to 3 get what its rows are reduced
 // to, 4 to 6 are q, k and v. Scores and two kinds of gradients are kept rows.
 ir::UOp attention_gradient_ast(int64_t heads, int64_t positions, int64_t width);

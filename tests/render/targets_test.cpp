@@ -74,23 +74,26 @@ Attention attention_of(int64_t heads, int64_t rows, int64_t positions, int64_t w
                        DType t = DType::F32) {
   const Dim h(heads);
   const auto wide = [](const UOp& x) { return cast(x, DType::F32); };
-  const auto product = [&](const UOp& a, const UOp& b) {  // over the last axis of both
+  // Over the last axis of both.
+  const auto product = [&](const UOp& a, const UOp& b, double scale) {
     const UOp x = expand(reshape(a, {h, a->shape[1], Dim(1), a->shape[2]}),
                          {h, a->shape[1], b->shape[1], a->shape[2]});
     const UOp y = expand(reshape(b, {h, Dim(1), b->shape[1], b->shape[2]}),
                          {h, a->shape[1], b->shape[1], b->shape[2]});
-    return reshape(cast(reduce(Op::Add, models::mul(wide(x), wide(y)), {3}), t),
-                   {h, a->shape[1], b->shape[1]});
+    UOp sum = reshape(reduce(Op::Add, models::mul(wide(x), wide(y)), {3}),
+                      {h, a->shape[1], b->shape[1]});
+    if (scale != 1) sum = models::mul(sum, models::number(scale));
+    return cast(sum, t);
   };
   const UOp q = input({heads, rows, width}, t), k = input({heads, positions, width}, t),
             v = input({heads, positions, width}, t);
-  UOp scores = models::mul(wide(product(q, k)), models::number(0.125));
+  UOp scores = wide(product(q, k, 0.125));
   if (mask)
     scores = models::add(scores, models::broadcast(input({rows, positions}), scores->shape));
   const UOp e =
       models::exp(models::sub(scores, expand(reduce(Op::Max, scores, {2}), scores->shape)));
   const UOp p = models::mul(e, expand(models::recip(reduce(Op::Add, e, {2})), e->shape));
-  return {q, k, v, product(cast(p, t), permute(v, {0, 2, 1}))};
+  return {q, k, v, product(cast(p, t), permute(v, {0, 2, 1}), 1)};
 }
 UOp attention(int64_t heads, int64_t positions, int64_t width) {
   return attention_of(heads, positions, positions, width, false).result;

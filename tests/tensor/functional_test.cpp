@@ -232,6 +232,21 @@ TEST(AutocastScope, ProductsNarrowAndTotalsWiden) {
   EXPECT_THROW(Autocast(DType::F32), InvalidArgument);
 }
 
+// Sums of products of queries and keys beyond the largest F16, that are not once they are scaled.
+TEST(NarrowAttention, ScoresAreRoundedOnceTheyAreScaled) {
+  const TensorOptions cpu{.device = "CPU"};
+  Tensor::manual_seed(3);
+  const auto draw = [&](double scale) {
+    return (Tensor::randn({2, 5, 32}, cpu) * scale).cast(DType::F16).realize();
+  };
+  const Tensor q = draw(64), k = draw(64), v = draw(1);
+  const auto result = [&](DType t) {
+    return Tensor::scaled_dot_product_attention(q.cast(t), k.cast(t), v.cast(t)).cast(DType::F32);
+  };
+  EXPECT_GT(q.cast(DType::F32).matmul(k.cast(DType::F32).T()).abs().max().item(), 65504);
+  EXPECT_LT((result(DType::F16) - result(DType::F32)).abs().max().item(), 2e-3);
+}
+
 TEST(AutocastScope, WhatNeedsTheRangeWidens) {
   const Tensor h = vector({0.25, 0.5}).cast(DType::F16);
   const auto all = [&] {

@@ -69,7 +69,8 @@ class AxisBuilder {
       // Its lanes stay neighbours, and all its loads inside; the tile before stores what both have.
       const UOp place = floormod(b.value, tile), first = b.value - place;
       b.value = where(lt(first, size - tile), first, size - tile) + place;
-      b.valid = lt(first - 1, b.value);
+      b.first = first;
+      b.valid = is_own(b, b.value);
     } else if (axis.padded) {
       b.valid = lt(b.value, size);
       // What vector lanes walk stays contiguous: a gate costs less there than a gather. In place no

@@ -1,8 +1,10 @@
 #include "kernel/opt/build_row_matrices.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/check.h"
+#include "base/contains.h"
 #include "ir/kernel_floor.h"
 #include "ir/symbolic.h"
 #include "kernel/analysis/kept_rows.h"
@@ -40,15 +42,14 @@ RowMatrixBuilder::RowMatrixBuilder(const Tiling& t, const std::vector<BuiltAxis>
 }
 
 void RowMatrixBuilder::find_rows(int row) {
-  const Axis& axis = t_.axes[size_t(row)];
-  UOpMap<UOp> of_group, of_workgroup;
+  UOpMap<UOp> of_workgroup;
   for (const UOp& r : built_[size_t(row)].ranges) {
     const AxisKind kind = kind_of(r.get());
-    (kind == AxisKind::Group ? of_workgroup : of_group).emplace(r, index_const(0));
+    (kind == AxisKind::Group ? of_workgroup : group_rows_).emplace(r, index_const(0));
     if (kind == AxisKind::Lane) rows_.lanes.push_back(r);
   }
   const UOp& value = built_[size_t(row)].value;
-  first_row_ = simplify(substitute(value, of_group));
+  first_row_ = simplify(substitute(value, group_rows_));
   rows_.row = simplify(substitute(value, of_workgroup));
   rows_.count = rows_of_workgroup(t_, row);
   rows_.matrix_rows = int64_t(t_.row_matrices[0].product.shape.m);
@@ -61,7 +62,7 @@ void RowMatrixBuilder::find_rows(int row) {
   rows_.first = subgroup * own;
   std::vector<UOp> lanes;
   rows_.fragment = lane(own / rows_.matrix_rows, lanes);
-  TUFF_CHECK(rows_.shares && axis.padded == false, "rows of subgroups are whole");
+  TUFF_CHECK(rows_.shares, "invocations share rows");
   for (const BuiltAxis& b : built_)
     if (b.slab) slab_ = b.slab;
 }
@@ -232,6 +233,18 @@ UOp RowMatrixBuilder::end(const UOp& old, const UOp& store, std::span<const UOp>
   return {};
 }
 
+// What a row holds of its sums, of the matrix of these.
+UOp RowMatrixBuilder::held(const RowMatrices& m, const UOp& element, const UOp& sums) {
+  if (element == m.product.reduce) return sums;
+  if (element->op == Op::Cast) return cast(held(m, element->src(0), sums), element->dtype);
+  const bool scaled_by_second = element->src(1)->is_const();
+  const UOp &scale = element->src(scaled_by_second), &rest = element->src(!scaled_by_second);
+  const MatrixShape& s = m.product.shape;
+  const UOp all = make(Op::MatrixFill, s.sum, {scale},
+                       MatrixArg{MatrixUse::Sum, int32_t(s.m), int32_t(s.n)});
+  return make(Op::Mul, s.sum, {held(m, rest, sums), all});
+}
+
 UOp RowMatrixBuilder::filled_with_sums(const RowMatrices& m) {
   const MatrixShape& s = m.product.shape;
   const Sum& sum = sums_.at(&m);
@@ -241,8 +254,8 @@ UOp RowMatrixBuilder::filled_with_sums(const RowMatrices& m) {
   const UOp place = make_index(make_after(memory, {make_barrier({slab_})}),
                                (rows_.first + sum.row * int64_t(s.m)) * arg.stride +
                                    sum.column * int64_t(s.n));
-  const UOp value = cast(sum.value, m.element->dtype);
-  const UOp store = make(Op::MatrixStore, DType::Void, {place, value}, arg);
+  const UOp store =
+      make(Op::MatrixStore, DType::Void, {place, held(m, m.element, sum.value)}, arg);
   return make_barrier({make_end(store, sum.lanes)});
 }
 
@@ -260,28 +273,89 @@ UOp RowMatrixBuilder::fill(const UOp& old, const UOp& store, std::span<const UOp
 
 UOp RowMatrixBuilder::stored(const RowMatrices& m, const UOp& store,
                              std::span<const UOp> ranges) {
-  const MatrixProduct& p = m.product;
   const Sum& sum = sums_.at(&m);
-  MatrixArg arg{MatrixUse::Sum, int32_t(p.shape.m), int32_t(p.shape.n)};
-  UOp value = store->src(1), sums = sum.value;
-  const DType type = value->dtype;
-  if (value->op == Op::Cast && type == DType::F16) value = value->src(0);
-  if (!(value == sum.value)) {
-    const UOp& factor = value->src(value->src(0) == sum.value ? 1 : 0);
+  UOp sums = sum.value;
+  if (!(m.scaled == m.product.reduce)) {
+    const auto takes_sums = [&](const Node* n) { return contains(n->src(), sum.value); };
+    const std::vector<const Node*> made = toposort(store);
+    const Node* scaled = *std::ranges::find_if(made, takes_sums);
+    const UOp& factor = scaled->src(scaled->src(0) == sum.value ? 1 : 0);
+    const MatrixShape& s = m.product.shape;
+    const MatrixArg arg{MatrixUse::Sum, int32_t(s.m), int32_t(s.n)};
     sums = make(Op::Mul, sums->dtype, {sums, rows_.matrix(factor, arg, next_memory_++, {})});
   }
-  sums = cast(sums, type);
+  sums = cast(sums, m.element->dtype);
+  std::vector<UOp> launch;
+  for (const UOp& r : ranges)
+    if (is_launch(kind_of(r.get()))) launch.push_back(r);
+  return m.product.stored ? stored_as_matrices(m, sums, launch)
+                          : stored_by_elements(m, sums, launch);
+}
+
+UOpMap<UOp> RowMatrixBuilder::places(const MatrixProduct& p, const UOp& row,
+                                     const UOp& column) const {
   UOpMap<UOp> at;
   for (size_t a = 0; a < built_.size(); a++) at.emplace(t_.axes[a].range, built_[a].value);
-  at[t_.axes[size_t(p.m)].range] = first_row_ + rows_.first + sum.row * int64_t(p.shape.m);
-  at[t_.axes[size_t(p.n)].range] = sum.column * int64_t(p.shape.n);
+  at[t_.axes[size_t(p.m)].range] = first_row_ + row;
+  at[t_.axes[size_t(p.n)].range] = column;
+  return at;
+}
+
+UOp RowMatrixBuilder::stored_as_matrices(const RowMatrices& m, const UOp& sums,
+                                         std::span<const UOp> launch) const {
+  const MatrixProduct& p = m.product;
+  const Sum& sum = sums_.at(&m);
   const UOp& index = t_.ast->src(0)->src(0)->src(0);
+  const UOpMap<UOp> at = places(p, rows_.first + sum.row * int64_t(p.shape.m),
+                                sum.column * int64_t(p.shape.n));
+  MatrixArg arg{MatrixUse::Sum, int32_t(p.shape.m), int32_t(p.shape.n)};
   arg.stride = p.stored->stride;
   const UOp place = make_index(index->src(0), simplify(substitute(index->src(1), at)));
-  std::vector<UOp> closed;
-  for (const UOp& r : ranges)
-    if (is_launch(kind_of(r.get()))) closed.push_back(r);
-  return make_end(make(Op::MatrixStore, DType::Void, {place, sums}, arg), closed, sum.lanes);
+  return make_end(make(Op::MatrixStore, DType::Void, {place, sums}, arg), launch, sum.lanes);
+}
+
+// By way of workgroup memory: runs of neighbours by neighbouring invocations. What the workgroup
+// before has stored of rows that both have is left.
+UOp RowMatrixBuilder::stored_by_elements(const RowMatrices& m, const UOp& sums,
+                                         std::span<const UOp> launch) {
+  const MatrixProduct& p = m.product;
+  const Sum& sum = sums_.at(&m);
+  const int64_t width = size(p.n);
+  const int32_t number = next_memory_++;
+  const UOp line = make(Op::Shared, sums->dtype, {}, SharedArg{number, width});
+  const int64_t pitch = row_pitch(line);
+  const UOp memory = make(Op::Shared, sums->dtype, {}, SharedArg{number, rows_.count * pitch});
+  MatrixArg arg{MatrixUse::Sum, int32_t(p.shape.m), int32_t(p.shape.n)};
+  arg.stride = pitch;
+  const UOp place = make_index(memory, (rows_.first + sum.row * int64_t(p.shape.m)) * pitch +
+                                           sum.column * int64_t(p.shape.n));
+  const UOp store = make(Op::MatrixStore, DType::Void, {place, sums}, arg);
+  const UOp complete = make_after(memory, {make_barrier({make_end(store, sum.lanes)})});
+
+  const int64_t invocations = extent(workgroup_), each = rows_.count * width / invocations,
+                together = std::gcd(std::gcd<int64_t>(width, 4), each);
+  std::vector<UOp> elements;
+  const UOp neighbour = lane(together, elements);
+  UOp run = index_const(0);
+  if (each > together) {
+    run = range(index_const(each / together), next_id_++, AxisKind::Loop);
+    elements.insert(elements.begin(), run);
+  }
+  for (const UOp& r : workgroup_) run = run * r->src(0) + r;
+  const UOp row = floordiv(run, index_const(width / together)),
+            column = floormod(run, index_const(width / together)) * together + neighbour;
+  UOpMap<UOp> at = places(p, row, column);
+  at.emplace(m.element, make_load(make_index(complete, row * pitch + column)));
+  const UOp& whole = t_.ast->src(0)->src(0);
+  UOp out = simplify(substitute(whole, at));
+  if (const BuiltAxis& b = built_[size_t(p.m)]; b.first) {
+    const UOp own = lt(substitute(b.first, group_rows_) - 1, first_row_ + row);
+    out = make(Op::Store, DType::Void, {with_gate(out->src(0), simplify(own)), out->src(1)},
+               out->arg);
+  }
+  std::vector<UOp> closed(launch.begin(), launch.end());
+  for (const UOp& r : workgroup_) add_once(closed, r);
+  return make_end(out, closed, elements);
 }
 
 }  // namespace tuff::kernel

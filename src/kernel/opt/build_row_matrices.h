@@ -47,15 +47,24 @@ class RowMatrixBuilder {
   int64_t size(int axis) const;
   ir::UOp inside(int axis, const ir::UOp& within) const;
   ir::UOp fill(const ir::UOp& old, const ir::UOp& store, std::span<const ir::UOp> ranges);
+  static ir::UOp held(const RowMatrices& m, const ir::UOp& element, const ir::UOp& sums);
   ir::UOp filled_with_sums(const RowMatrices& m);
   ir::UOp stored(const RowMatrices& m, const ir::UOp& store, std::span<const ir::UOp> ranges);
+  ir::UOp stored_as_matrices(const RowMatrices& m, const ir::UOp& sums,
+                             std::span<const ir::UOp> launch) const;
+  ir::UOp stored_by_elements(const RowMatrices& m, const ir::UOp& sums,
+                             std::span<const ir::UOp> launch);
+  // By axis, for that row of the workgroup's and that column.
+  ir::UOpMap<ir::UOp> places(const MatrixProduct& p, const ir::UOp& row,
+                             const ir::UOp& column) const;
 
   const Tiling& t_;
   const std::vector<BuiltAxis>& built_;
   const std::vector<ir::UOp> workgroup_;
   int32_t &next_id_, &next_memory_;
   SubgroupRows rows_;
-  ir::UOp first_row_;  // of the workgroup, along the axis
+  ir::UOpMap<ir::UOp> group_rows_;  // ranges along the axis for the first row of a workgroup
+  ir::UOp first_row_;               // ... which is that, along the axis
   ir::UOp slab_;       // the loop
   struct Copy {
     ir::UOp load, along, across;

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "ir/kernel_floor.h"
 #include "kernel/analysis/subgroup.h"
+#include "kernel/opt/row_matrices.h"
 
 namespace tuff::kernel {
 
@@ -107,7 +108,9 @@ class GpuKeptRows : Chooser {
   struct MatrixTile {
     int64_t slab = 0, shares = 2, lanes = 1, subgroups = 1;
     int64_t shape = 0;  // of the Target's
+    int64_t rows = 0;   // of a subgroup
     double cost = 0;
+    int64_t all_rows() const { return rows * subgroups; }
   };
   // Both products, if all of them can be.
   bool multiply_matrices() {
@@ -118,13 +121,17 @@ class GpuKeptRows : Chooser {
     std::optional<Tiling> best;
     double cost = 0;
     for (const MatrixTile& tile : matrix_tiles()) {
-      if (best && tile.cost >= cost) continue;
+      if (best && tile.cost >= cost) break;
       t_ = before;
-      if (split(tile)) best = t_, cost = tile.cost;
+      if (!split(tile)) continue;
+      const Tiling made = std::exchange(t_, before);
+      const double own = cost_of(tile, least_bytes(tile) + more_bytes(made, tile));
+      if (own > 0 && (!best || own < cost)) best = made, cost = own;
     }
     t_ = best ? *best : before;
     return best.has_value();
   }
+  // By rising cost, at the least workgroup memory.
   std::vector<MatrixTile> matrix_tiles() const {
     std::vector<MatrixTile> out;
     const int64_t lanes = target_.subgroup_size;
@@ -133,41 +140,63 @@ class GpuKeptRows : Chooser {
         for (int64_t shares = 2; shares <= 8; shares *= 2) {
           for (int64_t own = 1; own <= 8; own *= 2) {
             for (int64_t subgroups = 1; subgroups <= 8; subgroups *= 2) {
-              MatrixTile tile{slab, shares, own, subgroups, shape, 0};
-              const int64_t rows = lanes / shares * own;
-              if (left(row_) % (rows * subgroups) != 0 || slab > left(t_.slab_axes[0])) continue;
-              tile.cost = cost_of(tile, rows);
+              MatrixTile tile{slab, shares, own, subgroups, shape};
+              tile.rows = lanes / shares * own;
+              if (left(row_) < tile.all_rows() || slab > left(t_.slab_axes[0])) continue;
+              tile.cost = cost_of(tile, least_bytes(tile));
               if (tile.cost > 0) out.push_back(tile);
             }
           }
         }
       }
     }
+    std::ranges::stable_sort(out, {}, &MatrixTile::cost);
     return out;
+  }
+  int64_t least_bytes(const MatrixTile& tile) const {
+    const MatrixShape& s = target_.matrix_shapes[size_t(tile.shape)];
+    int64_t summed = 0, width = 0;
+    for (const Product& p : products_)
+      (is_last(p) ? width : summed) += is_last(p) ? left(p.column) : p.length;
+    return int64_t(size_bytes(s.a)) * (tile.all_rows() * tile.slab +
+                                       (tile.all_rows() + tile.slab) * summed + width * tile.slab);
+  }
+  // Of scores that are not rounded, and of what is stored by elements.
+  static int64_t more_bytes(const Tiling& made, const MatrixTile& tile) {
+    int64_t each = 0;  // of a row
+    for (const RowMatrices& m : made.row_matrices) {
+      const auto narrow = int64_t(size_bytes(m.product.shape.a)),
+                 held = int64_t(size_bytes(m.element->dtype));
+      if (m.filled) each += (held - narrow) * tile.slab;
+      if (m.kept && !m.product.stored)
+        each += held * made.axes[size_t(m.product.n)].range->src(0)->max;
+    }
+    return tile.all_rows() * each;
   }
   // 0: it does not fit. Of an element of a row, in multiply-adds of a lane: factors that a subgroup
   // loads and the workgroup copies, scales of what is summed, waiting at barriers.
-  double cost_of(const MatrixTile& tile, int64_t rows) const {
+  double cost_of(const MatrixTile& tile, int64_t bytes) const {
     constexpr double kLoaded = 2, kScale = 4, kBarriers = 2000, kOther = 1;
     const MatrixShape& s = target_.matrix_shapes[size_t(tile.shape)];
-    const int64_t lanes = target_.subgroup_size, all = rows * tile.subgroups,
-                  narrow = int64_t(size_bytes(s.a)), factors = s.k * (rows + 2 * s.n);
+    const int64_t lanes = target_.subgroup_size, rows = tile.rows, all = tile.all_rows(),
+                  factors = s.k * (rows + 2 * s.n);
     int64_t held = factors / lanes + cost::kOtherRegisters, summed = 0, width = 0;
     for (const Product& p : products_) {
       const int64_t columns = is_last(p) ? left(p.column) : tile.slab;
       held += rows * columns / lanes;
       (is_last(p) ? width : summed) += is_last(p) ? columns : p.length;
     }
-    const int64_t bytes =
-        narrow * (all * tile.slab + (all + tile.slab) * summed + width * tile.slab);
     if (held > cost::most_registers(target_) || bytes > int64_t(target_.shared_bytes)) return 0;
     const double loaded = kLoaded * double(summed + width) / double(rows) +
                           double(summed) / double(tile.slab) +
                           2 * double(summed + width) / double(all),
                  scaled = kScale * double(width) / double(tile.slab),
                  waited = kBarriers / double(tile.slab * all);
-    const double groups = double(k_.outputs) / double(all);
-    return (loaded + scaled + waited + kOther) * idle(lanes * tile.subgroups, bytes, groups);
+    const double tiles = double(ceil_div(left(row_), all)),
+                 groups = double(k_.outputs) / double(left(row_)) * tiles,
+                 again = tiles * double(all) / double(left(row_));
+    return (loaded + scaled + waited + kOther) * again *
+           idle(lanes * tile.subgroups, bytes, groups);
   }
   bool split(const MatrixTile& tile) {
     for (const Product& p : products_)

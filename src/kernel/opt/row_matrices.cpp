@@ -4,12 +4,14 @@
 #include "kernel/opt/row_matrices.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/check.h"
 #include "base/contains.h"
 #include "ir/kept_rows.h"
 #include "ir/kernel_floor.h"
 #include "ir/symbolic.h"
+#include "kernel/analysis/access.h"
 #include "kernel/analysis/kept_rows.h"
 #include "kernel/analysis/ranges.h"
 #include "kernel/lowered.h"
@@ -123,16 +125,32 @@ UOp row_filled_with(const UOp& ast, const UOp& sum) {
   return found;
 }
 
-// What a row that is filled with these sums holds: what they are rounded to at once, if that is all
-// that its elements are made of.
-UOp held_of(const UOp& fill, const UOp& sum, DType narrow) {
+// What is made of `x`, if that is one value; empty: several are.
+UOp only_user(const UOp& value, const UOp& x) {
   UOp found;
-  for (const Node* n : nodes_of(fill->src(0)->src(1))) {
-    if (!contains(n->src(), sum)) continue;
-    if (found || n->op != Op::Cast || n->dtype != narrow) return sum;
+  for (const Node* n : nodes_of(value)) {
+    if (!contains(n->src(), x)) continue;
+    if (found) return {};
     found = UOp(n);
   }
-  return found ? found : sum;
+  return found;
+}
+
+// What `x` is rounded to, if nothing else is made of it; else `x`.
+UOp rounded_of(const UOp& value, const UOp& x, DType narrow) {
+  const UOp user = only_user(value, x);
+  return user && user->op == Op::Cast && user->dtype == narrow ? user : x;
+}
+
+// What a row that is filled with these sums holds: what they are rounded to, scaled or at once, if
+// that is all that its elements are made of.
+UOp held_of(const UOp& fill, const UOp& sum, DType narrow) {
+  const UOp& value = fill->src(0)->src(1);
+  const UOp user = only_user(value, sum);
+  const bool scaled = user && user->op == Op::Mul &&
+                      (user->src(0)->is_const() || user->src(1)->is_const());
+  const UOp held = rounded_of(value, scaled ? user : sum, narrow);
+  return held->op == Op::Cast ? held : sum;
 }
 
 std::string scores_refusal(const Tiling& t, int row, RowMatrices& out) {
@@ -160,33 +178,43 @@ std::string scores_refusal(const Tiling& t, int row, RowMatrices& out) {
   return "both factors walk rows, or both columns";
 }
 
-// The End that stores the sums, each times what its row has in common, and how these lie.
-std::string stored_refusal(const Tiling& t, RowMatrices& out) {
-  MatrixProduct& p = out.product;
-  if (t.ast->src_count != 1) return "the kernel stores something besides";
-  const UOp& store = t.ast->src(0)->src(0);
-  UOp value = store->src(1);
-  if (value->op == Op::Cast && value->dtype == DType::F16) value = value->src(0);
-  if (!(value == p.reduce)) {
-    if (value->op != Op::Mul || !(value->src(0) == p.reduce || value->src(1) == p.reduce))
-      return "the sums are not stored as they are";
-    const UOp& factor = value->src(value->src(0) == p.reduce ? 1 : 0);
-    if (walks(factor, t, p.n) || contains(toposort(factor), p.reduce.get()))
-      return "the sums are stored times what is not one of a row";
-  }
-  if (store->src_count > 2 || store->src(0)->src_count > 2) return "what is stored is gated";
+// The sums, each times what its row has in common, where that is all that is made of them.
+UOp scaled_by_row(const Tiling& t, const MatrixProduct& p, const UOp& value) {
+  const UOp user = only_user(value, p.reduce);
+  if (!user || user->op != Op::Mul) return p.reduce;
+  const UOp& factor = user->src(user->src(0) == p.reduce ? 1 : 0);
+  const bool of_row = !walks(factor, t, p.n) && !contains(toposort(factor), p.reduce.get());
+  return of_row ? user : p.reduce;
+}
+
+// How what is stored lies, if as matrices do.
+std::optional<MatrixLines> stored_lines(const Tiling& t, const MatrixProduct& p,
+                                        const UOp& store) {
+  if (store->src_count > 2 || store->src(0)->src_count > 2 || t.axes[size_t(p.m)].padded) return {};
   constexpr int64_t kAlignment = 8;  // elements: 16 bytes of the narrowest
   const LinearForm place = linear_form(store->src(0)->src(1));
-  if (place.constant % kAlignment != 0) return "the sums do not lie as matrices";
+  if (place.constant % kAlignment != 0) return {};
   for (const auto& [term, step] : place.terms) {
     const int axis = term->op == Op::Range ? axis_of(t, term.get()) : -1;
     const bool irregular = axis < 0 && (walks(term, t, p.n) || walks(term, t, p.m));
-    if (irregular || (axis == p.n ? step != 1 : step % kAlignment != 0))
-      return "the sums do not lie as matrices";
+    if (irregular || (axis == p.n ? step != 1 : step % kAlignment != 0)) return {};
   }
   const auto line = coefficient(store->src(0)->src(1), t.axes[size_t(p.m)].range);
-  if (!line || *line < 1) return "the sums do not lie as matrices";
-  p.stored = MatrixLines{*line, false};
+  return line && *line > 0 ? std::optional(MatrixLines{*line, false}) : std::nullopt;
+}
+
+// Sums are stored as matrices where nothing but a rounding follows them; else by elements.
+std::string stored_refusal(const Tiling& t, RowMatrices& out) {
+  MatrixProduct& p = out.product;
+  if (t.ast->src_count != 1) return "the kernel stores something besides";
+  const UOp &store = t.ast->src(0)->src(0), &value = store->src(1);
+  out.scaled = scaled_by_row(t, p, value);
+  out.element = rounded_of(value, out.scaled, DType::F16);
+  const std::vector<UOp> stored{value, store->src(0)};
+  for (const Node* n : toposort_gated(stored, [&](const Node* x) { return x != out.scaled.get(); }))
+    if (n != out.scaled.get() && (n->op == Op::Reduce || n->op == Op::Shared))
+      return "what is stored needs other sums besides";
+  if (value == out.element) p.stored = stored_lines(t, p, store);
   return {};
 }
 
@@ -219,7 +247,12 @@ std::string result_refusal(const Tiling& t, int row, RowMatrices& out) {
 std::string rows_refusal(const Tiling& t, int row, const MatrixShape& s) {
   const int64_t lanes = t.target.subgroup_size, shares = columns_together(t);
   if (row < 0) return "no axis, or several, are shared out as rows";
-  if (t.axes[size_t(row)].padded) return "the last tile of rows is not whole";
+  const Axis& rows = t.axes[size_t(row)];
+  const auto begins_early = [&] {
+    return rows.lanes() > 1 && rows_of_workgroup(t, row) <= rows.range->src(0)->min &&
+           !reads_any(t.ast, stored_params(t.ast));
+  };
+  if (rows.padded && !begins_early()) return "the last tile of rows is not whole";
   for (int a = 0; a < int(t.axes.size()); a++) {
     const Axis& axis = t.axes[size_t(a)];
     const AxisKind main = axis.parts[size_t(axis.main)].kind;
@@ -239,13 +272,16 @@ std::string rows_refusal(const Tiling& t, int row, const MatrixShape& s) {
   return {};
 }
 
-int64_t kept_bytes(const Tiling& t, const UOp& fill, int row, DType type) {
-  const Axis& axis = t.axes[size_t(axis_of(t, fill->src(1).get()))];
-  const UOp memory = make(Op::Shared, type, {}, SharedArg{0, slab_elements(axis)});
+int64_t kept_bytes(const Tiling& t, int64_t elements, int row, DType type) {
+  const UOp memory = make(Op::Shared, type, {}, SharedArg{0, elements});
   return rows_of_workgroup(t, row) * row_pitch(memory) * int64_t(size_bytes(type));
 }
+int64_t kept_bytes(const Tiling& t, const UOp& fill, int row, DType type) {
+  return kept_bytes(t, slab_elements(t.axes[size_t(axis_of(t, fill->src(1).get()))]), row, type);
+}
 
-// Of rows and of copied factors, where these are all that are multiplied.
+// Of rows, of copied factors and of what is stored by elements, where these are all that are
+// multiplied.
 int64_t memory_bytes(const Tiling& t, std::span<const RowMatrices> all) {
   constexpr int64_t kPad = 16;  // of each line, and between those of two matrices
   int64_t bytes = 0;
@@ -261,6 +297,8 @@ int64_t memory_bytes(const Tiling& t, std::span<const RowMatrices> all) {
              4 * kSharedAlignment;
     if (m.filled) bytes += kept_bytes(t, m.filled, p.m, m.element->dtype);
     if (m.kept && !overwrites_scores(t, all)) bytes += kept_bytes(t, m.kept, p.m, p.shape.a);
+    if (m.kept && !p.stored)
+      bytes += kept_bytes(t, size(p.n), p.m, m.element->dtype) + kSharedAlignment;
   }
   // Rows that are kept as in any other kernel.
   const size_t others = size_t(std::ranges::count_if(

@@ -68,9 +68,10 @@ struct MatrixProduct {
 // rows each, and the matrices of both factors lie in copies or in a kept row.
 struct RowMatrices {
   MatrixProduct product;
-  ir::UOp filled;  // the End of the row that is filled with the sums; empty: they are stored
-  ir::UOp element; // ... what that row holds: the sum, or what all that is made of it rounds it to
-  ir::UOp kept;    // the End of the row that is the left factor; empty: that is copied
+  ir::UOp filled;   // the End of the row that is filled with the sums; empty: they are stored
+  ir::UOp scaled;   // of stored ones: the sum, or what is made of it and what its row has in common
+  ir::UOp element;  // what memory holds: the sum, scaled, or what that is rounded to
+  ir::UOp kept;     // the End of the row that is the left factor; empty: that is copied
 };
 
 // Axes: output ranges in loop order, then those that fill kept rows, then those of reductions, in
