@@ -118,9 +118,12 @@ class RowKeeper : CallFusion {
   bool try_island(const Island& from) {
     tried_.insert(tried_.end(), from.rows.begin(), from.rows.end());
     if (!std::ranges::all_of(from.last, [&](uint32_t c) { return rows_known(c); })) return false;
+    std::vector<uint32_t> matrices;
     for (uint32_t r : from.rows) {
       if (!store_reductions(r)) return false;
+      matrices.push_back(steps_[r].writes);
     }
+    for (uint32_t c : from.last) put_rows_outermost(steps_[c], matrices);
     std::vector<uint32_t> waiting;
     if (try_makings(from, waiting)) return true;
     const bool shares = target(from.last[0]).has_local;
@@ -325,7 +328,7 @@ class RowKeeper : CallFusion {
     for (const auto* list : {&from.products, &from.rows}) {
       for (uint32_t c : *list) bytes += s_.buffers[steps_[c].writes].size_bytes();
     }
-    return target(from.last[0]).exceeds_caches(int64_t(bytes / kFarCaches));
+    return bytes > kMostStored || target(from.last[0]).exceeds_caches(int64_t(bytes / kFarCaches));
   }
 
   // A factor that is loaded by an index from memory, as keys are through a table of pages: each
@@ -531,23 +534,31 @@ class RowKeeper : CallFusion {
     }
     return true;
   }
-  // What a kernel reads that none of its members read, to compute it again, is not overwritten in
-  // between.
+  // What a kernel reads that none of its members read, to compute it again, is not overwritten
+  // behind the first call that read it.
   bool reads_in_time(const Call& made, const std::vector<uint32_t>& members,
                      const Island& from) const {
-    const uint32_t first = std::min(from.products[0], from.rows[0]);
+    const auto reads = [&](uint32_t slot) {
+      return [this, slot](uint32_t c) { return contains(steps_[c].reads, slot); };
+    };
     for (size_t x = made.output_count; x < made.args.size(); x++) {
       const uint32_t slot = made.args[x];
-      const bool known = std::any_of(members.begin(), members.end(),
-                                     [&](uint32_t m) { return contains(steps_[m].reads, slot); });
-      for (uint32_t c = first; !known && c < calls_.size(); c++) {
-        if (contains(from.rows, c)) continue;
-        for (uint32_t w = 0; w < calls_[c].output_count; w++) {
-          if (memory_[calls_[c].args[w]] == memory_[slot]) return false;
-        }
+      if (std::ranges::any_of(members, reads(slot))) continue;
+      auto first = uint32_t(calls_.size());
+      for (const auto* list : {&from.products, &from.rows}) {
+        const auto reader = std::ranges::find_if(*list, reads(slot));
+        if (reader != list->end()) first = std::min(first, *reader);
+      }
+      for (uint32_t c = first; c < calls_.size(); c++) {
+        if (!contains(from.rows, c) && writes(c, memory_[slot])) return false;
       }
     }
     return true;
+  }
+  bool writes(uint32_t c, uint32_t memory) const {
+    const Call& call = calls_[c];
+    return std::any_of(call.args.begin(), call.args.begin() + ptrdiff_t(call.output_count),
+                       [&](uint32_t slot) { return memory_[slot] == memory; });
   }
 
   std::vector<MatrixKernel> steps_;                    // by call

@@ -140,6 +140,16 @@ bool is_factor(const Node* product, uint32_t slot) {
   return false;
 }
 
+void put_rows_outermost(MatrixKernel& p, std::span<const uint32_t> matrices) {
+  std::vector<UOp> walked;
+  for (const Node* n : toposort(p.end)) {
+    if (n->op != Op::Load || !contains(matrices, slot_of(n->src(0)))) continue;
+    for (const UOp& r : ranges_below(n->src(0), AxisKind::Loop)) walked.push_back(r);
+  }
+  std::ranges::stable_partition(p.loops, [&](const UOp& r) { return contains(walked, r); });
+  p.end = make_end(p.end->src(0), p.loops);
+}
+
 // What is read of a slot: all loads are of the same rows, each of them walks the columns by a range
 // of its own.
 struct Chain::RowRead {

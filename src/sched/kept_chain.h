@@ -34,6 +34,9 @@ ir::UOp column_of(const MatrixKernel& rows);
 MatrixKernel by_element(const MatrixKernel& rows);
 // The loop walked as outer * n + inner.
 MatrixKernel with_loop_split(const MatrixKernel& p, const ir::UOp& loop, int64_t n);
+// Of a product that reads one of these matrices: loops along the rows that it reads stand around
+// the others.
+void put_rows_outermost(MatrixKernel& p, std::span<const uint32_t> matrices);
 // The sum's steps take one element of the slot each.
 bool is_factor(const ir::Node* product, uint32_t slot);
 

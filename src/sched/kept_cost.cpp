@@ -37,13 +37,15 @@ bool takes_slabs(const KeptWork& w) {
 
 bool fits_cache(const Target& t, const KeptWork& w, bool again) {
   if (w.columns < kLeastColumns || w.columns % cost::cpu::lanes(t) != 0) return false;
-  if (w.matrices < kMatricesPerCore * int64_t(t.cores)) return false;
-  if (w.width < kLeastLength || has_short_sum(w)) return false;
+  if (w.matrices == 0 || w.width < kLeastLength || has_short_sum(w)) return false;
   const int64_t rows = w.kept * kRowsTogether;
   const int64_t all = rows + 2 + w.width * w.results + summed(w);
+  if (double(all * w.columns * 4) > double(t.shared_bytes)) return false;
+  const auto cores = int64_t(t.cores);
+  const bool has_matrices = w.matrices >= kMatricesPerCore * cores;
+  if (w.is_one_sweep() && (has_matrices || w.rows / w.matrices >= kRowsOfCopy * cores)) return true;
   const double cache = t.l2_bytes ? double(t.l2_bytes) * kCacheShare : double(t.shared_bytes);
-  return double((again ? rows : all) * w.columns * 4) <= cache &&
-         double(all * w.columns * 4) <= double(t.shared_bytes);
+  return has_matrices && double((again ? rows : all) * w.columns * 4) <= cache;
 }
 
 std::optional<double> reads_by_tiles(const Target& t, const KeptWork& w) {

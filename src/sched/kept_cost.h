@@ -14,8 +14,11 @@ namespace tuff::sched {
 
 inline constexpr int64_t kRowsTogether = 16;  // of one register tile, at most
 inline constexpr int64_t kMatricesPerCore = 2;
+// Of one matrix, that a thread has: what they share is copied by each thread.
+inline constexpr int64_t kRowsOfCopy = 256;
 inline constexpr double kCacheShare = 0.75;
 inline constexpr uint64_t kFarCaches = 4;
+inline constexpr uint64_t kMostStored = 256 << 20;  // bytes of matrices that gradients read
 inline constexpr int64_t kLeastLength = 8;  // of a product's sum, and of what it is spread over
 // Where workgroups share rows: so many of them fill a core.
 inline constexpr int64_t kSharedRowsPerCore = 16;

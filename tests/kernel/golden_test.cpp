@@ -115,7 +115,7 @@ TEST(Golden, Opts) {
                {product, {OptKind::Swap, 0, 1}},
                {attention_factor_gradients_ast(2, 16, 4),
                 {OptKind::Slab, 4, 8},
-                {{OptKind::Local, 2, 4}, {OptKind::Local, 3, 4}}},
+                {{OptKind::Vector, 2, 4}, {OptKind::Vector, 3, 4}}},
                {values, {OptKind::Spread, 0, 4}},
                {product, {OptKind::Stage, 1, 0}},
                {product,

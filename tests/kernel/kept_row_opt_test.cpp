@@ -77,7 +77,6 @@ TEST(KeptRowOpts, RowsThatAreReadByElementNeedNotBeWhole) {
   std::vector<Opt> opts{{OptKind::Local, 2, 8}, {OptKind::Slab, 4, 8}};
   expect_refused(ast, gpu, opts, "not all of them have in common");  // of the other result
   opts.insert(opts.begin(), {OptKind::Local, 3, 8});
-  expect_refused(ast, builtin_target("c-x86-64"), {{OptKind::Slab, 4, 8}}, "read part by part");
   for (const int axis : {0, 2})
     expect_refused(ast, gpu, {{OptKind::Slab, axis, 4}}, "read part by part");
   // A softmax's quotient waits for its whole row, unless it has left it.
@@ -162,6 +161,44 @@ TEST(KeptRowOpts, SlabsThatAMaskHidesAreNotComputed) {
       EXPECT_EQ(loops_by_group(ast, opts), 0) << to_string(opts);
     }
   }
+}
+
+// A thread has tiles of rows one after the other: each has slabs of its own, and none behind what it
+// sees. What the rows have in common is copied once, as much as the last of them see.
+TEST(KeptRowOpts, ThreadsTakeRowsSlabBySlab) {
+  const Target cpu = builtin_target("c-x86-64");
+  const auto loops_by_row = [&](const UOp& ast, const std::vector<Opt>& opts) {
+    const LinearKernel k = lower_with(ast, cpu, opts);
+    expect_same(ast, k, 1e-5, to_string(opts));
+    return std::ranges::count_if(k.ops, [](const UOp& op) {
+      return op->op == Op::Range && !op->src(0)->is_const();
+    });
+  };
+  const auto slab = [&](const UOp& ast, int64_t elements) {
+    const Tiling t(ast_for_opts(ast, cpu), cpu);
+    return Opt{OptKind::Slab, t.slab_axes.empty() ? -1 : t.slab_axes[0], elements};
+  };
+  for (const bool causal : {false, true}) {
+    const UOp ast = attention_ast(2, 24, 8, causal);
+    for (const int64_t elements : {4, 7, 8}) {  // the last slab of 7 is masked
+      const std::vector<Opt> first{{OptKind::Vector, 2, 8}, slab(ast, elements)};
+      EXPECT_THROW(lower_with(ast, cpu, {slab(ast, elements)}), InvalidArgument);
+      for (const std::vector<Opt>& more : std::vector<std::vector<Opt>>{
+               {}, {{OptKind::Upcast, 1, 4}}, {{OptKind::Upcast, 1, 5}, {OptKind::Group, 1, 2}}}) {
+        std::vector<Opt> opts = first;
+        opts.insert(opts.end(), more.begin(), more.end());
+        EXPECT_EQ(loops_by_row(ast, opts), causal) << to_string(opts);
+        opts.push_back({OptKind::Stage, 1, 0});
+        const int64_t copies = causal && more.size() > 1;  // as long as a group says
+        EXPECT_EQ(loops_by_row(ast, opts), causal + copies) << to_string(opts);
+      }
+    }
+  }
+  const auto bytes = [&](int64_t positions) {
+    const UOp ast = attention_ast(1, positions, 8);
+    return lower_with(ast, cpu, {{OptKind::Vector, 2, 8}, slab(ast, 8)}).shared_bytes;
+  };
+  EXPECT_EQ(bytes(4096), bytes(64));
 }
 
 // A sum of the scores themselves has to be made before probabilities take their place.

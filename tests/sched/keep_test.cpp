@@ -107,11 +107,21 @@ TEST(KeptRows, WhatOthersReadIsStored) {
   EXPECT_EQ(kernels({h.result, reduce(Op::Add, h.scores, {1})}, cpu_of(1)), 4);
 }
 
-TEST(KeptRows, RowsThatDoNotFitStayApart) {
+// A softmax is made in one sweep over parts of its row: only copies of factors grow with it.
+TEST(KeptRows, RowsThatDoNotFitACacheAreTakenInParts) {
   Target t = cpu_of(1);
   t.l2_bytes = 4096;
-  EXPECT_EQ(kernels({heads(2, 16, 32, 8).result}, t), 3);
-  t = cpu_of(1);
+  EXPECT_EQ(kernels({heads(2, 16, 32, 8).result}, t), 1);
+  t.l3_bytes = 64;  // gradients: of queries rows are whole
+  const Heads h = heads(2, 16, 32, 8);
+  const std::vector<UOp> sinks = gradients_of(h, contiguous(host_buffer({2, 16, 8})));
+  EXPECT_EQ(kernels(sinks, t), 8);
+  t.l2_bytes = 8192;
+  EXPECT_EQ(kernels(sinks, t), 3);
+}
+
+TEST(KeptRows, RowsWhoseFactorsDoNotFitStayApart) {
+  Target t = cpu_of(1);
   t.shared_bytes = 4096;
   EXPECT_EQ(kernels({heads(2, 16, 32, 8).result}, t), 3);
   t.shared_bytes = 0;
@@ -124,6 +134,9 @@ TEST(KeptRows, WhereItPaysAlone) {
   EXPECT_EQ(kernels({heads(2, 16, 16, 4).result}, cpu_of(1)), 3);  // short products
   EXPECT_EQ(kernels({heads(2, 16, 16, 8).result}, cpu_of(2)), 3);  // fewer heads than threads want
   EXPECT_EQ(kernels({heads(4, 16, 16, 8).result}, cpu_of(2)), 1);
+  // Each thread copies what the rows of a matrix have in common: for enough of them.
+  EXPECT_EQ(kernels({heads(1, 512, 16, 8).result}, cpu_of(2)), 1);
+  EXPECT_EQ(kernels({heads(1, 496, 16, 8).result}, cpu_of(2)), 3);
   Target few = cpu_of(1);
   few.max_buffers = 3;
   EXPECT_EQ(kernels({heads(2, 16, 16, 8).result}, few), 4);
@@ -331,6 +344,41 @@ TEST(KeptRows, ForwardsStoresWhatBackwardsNeeds) {
   const std::vector<UOp> sinks = gradients_of(h, contiguous(mul(h.result, h.result)));
   EXPECT_EQ(kernels(sinks, cpu_with_far_memory()), 4);
   EXPECT_LE(temporary_bytes(scheduled(sinks, cpu_with_far_memory())), 2 * kResultBytes + 3 * 256);
+}
+
+// Of keys alone: the kernel reads the result's gradient, which comes after forwards, by itself.
+TEST(KeptRows, GradientsOfOneInputAfterForwards) {
+  const Heads h = heads(2, 16, 16, 8);
+  const std::vector<UOp> all = gradients_of(h, contiguous(mul(h.result, h.result)));
+  EXPECT_EQ(kernels({h.result, all[0], all[1]}, cpu_with_far_memory()), 4);
+}
+
+// Values that lie with their positions innermost have gradients that do.
+TEST(KeptRows, GradientsWithAxesInAnotherOrder) {
+  for (const bool made : {false, true}) {
+    Heads h = heads(host_buffer({2, 16, 8}), host_buffer({2, 16, 8}),
+                    permute(host_buffer({2, 8, 16}), {0, 2, 1}));
+    const UOp targets[] = {h.q->src(0), h.k->src(0), h.v->src(0)->src(0)};
+    const UOp seed = made ? mul(h.result, h.result) : host_buffer({2, 16, 8});
+    std::vector<UOp> sinks = gradients(h.result, contiguous(seed), targets);
+    sinks.push_back(h.result);
+    EXPECT_EQ(kernels(sinks, cpu_with_far_memory()), made ? 4 : 3);
+    EXPECT_EQ(kernels(sinks, gpu_with_far_memory()), made ? 4 : 3);
+  }
+}
+
+// However large the caches are.
+TEST(KeptRows, GradientsOfManyPositionsStoreNoMatrix) {
+  Target t = cpu_of(1);
+  t.shared_bytes = 64 << 20;
+  t.l3_bytes = 4ull << 30;
+  const auto bytes = [&](int64_t positions) {
+    const Heads h = heads(2, positions, positions, 8);
+    return temporary_bytes(
+        scheduled(gradients_of(h, contiguous(host_buffer({2, positions, 8}))), t));
+  };
+  EXPECT_GE(bytes(1024), 2 * 1024 * 1024 * 4);
+  EXPECT_LE(bytes(4096), 2 * 4096 * (8 + 3) * 4 + 4 * 256);
 }
 
 TEST(KeptRows, GradientsOfSomeInputs) {

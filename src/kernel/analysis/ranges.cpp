@@ -60,9 +60,13 @@ RangeMask RangeDeps::compute(const UOp& u) {
   if (u->op == Op::Range) return bit(u) | of(u->src(0));
   RangeMask m = 0;
   if (u->op == Op::Reduce || u->op == Op::End) {
+    // A loop with as many iterations as another one says stays inside of that.
     m = of(u->src(0));
-    for (const UOp& s : u->src().subspan(1)) m &= ~of(s);
-    return m;
+    RangeMask closed = 0;
+    for (const UOp& s : u->src().subspan(1)) {
+      if (s->op == Op::Range) closed |= bit(s), m |= of(s->src(0));
+    }
+    return m & ~closed;
   }
   if (u->op == Op::Dot) {
     m = of(u->src(0)) | of(u->src(1));

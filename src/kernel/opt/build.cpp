@@ -268,7 +268,7 @@ class Builder {
   }
 
   // By the rows: how much of a row that is taken slab by slab its mask lets through. Empty: all of
-  // it, or what is as much for one workgroup as for another.
+  // it, or what is as much for all of them.
   UOp seen_of_slabs() const {
     std::vector<UOp> columns;
     for (const Axis& a : t_.axes)
@@ -276,33 +276,37 @@ class Builder {
     const UOp seen = columns.empty() ? UOp() : seen_columns(t_.ast, columns);
     if (!seen) return {};
     const auto differs = [&](const auto& term) {
-      return std::ranges::any_of(t_.axes[size_t(axis_of(t_, term.first.get()))].parts,
-                                 [](const AxisPart& p) {
-                                   return p.kind == AxisKind::Group && !p.size->is_const_int(1);
-                                 });
+      return std::ranges::any_of(
+          t_.axes[size_t(axis_of(t_, term.first.get()))].parts,
+          [&](const AxisPart& p) { return ends_slabs(p) && !p.size->is_const_int(1); });
     };
     return std::ranges::any_of(linear_form(seen).terms, differs) ? seen : UOp();
   }
-  // How many slabs the last rows of a workgroup see.
+  // Whether the loop over slabs stands inside of this loop of rows: a thread has tiles of rows one
+  // after the other, the invocations of a workgroup leave the loop together.
+  bool ends_slabs(const AxisPart& rows) const {
+    return rows.kind == AxisKind::Group || (is_loop(rows.kind) && !t_.target.has_local);
+  }
+  // How many slabs the last rows see that are taken together.
   UOp slabs_seen(const Axis& axis, const UOp& seen) const {
     const LinearForm f = linear_form(seen);
     UOp last = index_const(f.constant);
     for (const auto& [row, step] : f.terms)
-      last = last + last_of_group(size_t(axis_of(t_, row.get()))) * step;
+      last = last + last_together(size_t(axis_of(t_, row.get()))) * step;
     int64_t elements = 1;
     for (const AxisPart& p : std::span(axis.parts).subspan(1)) elements *= p.size->max;
     const UOp &all = axis.parts[0].size,
               seen_slabs = simplify(floordiv(last + (elements - 1), index_const(elements)));
     return simplify(where(lt(seen_slabs, all), seen_slabs, all));
   }
-  // The last element of an axis that a workgroup has: the same for all of its invocations.
-  UOp last_of_group(size_t axis) const {
+  // The last element of an axis that they have.
+  UOp last_together(size_t axis) const {
     UOp last = index_const(0);
     size_t built = 0;
     for (const AxisPart& p : t_.axes[axis].parts) {
       if (p.size->is_const_int(1)) continue;
       const UOp& range = built_[axis].ranges[built++];
-      last = last * p.size + (p.kind == AxisKind::Group ? range : p.size - 1);
+      last = last * p.size + (ends_slabs(p) ? range : p.size - 1);
     }
     return last;
   }

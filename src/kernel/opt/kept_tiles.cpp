@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/walk.h"
+#include "kernel/analysis/seen_columns.h"
 
 namespace tuff::kernel {
 
@@ -11,12 +12,23 @@ using namespace cost::cpu;
 
 namespace {
 
+// Elements of rows that are taken part by part, and where a mask hides what is behind them: the work
+// that is left there; elsewhere the part of the time that whole rows, in the L2 cache, do not wait.
+constexpr int64_t kSlab = 256, kCausalSlab = 128;
+constexpr double kSeen = 0.6, kNear = 0.95;
+constexpr int64_t kRowsTogether = 6;    // whose elements are kept at a time
+constexpr int64_t kOtherRegisters = 4;  // beside what is summed
 constexpr int64_t kLeastTiles = 2;  // of rows in a group: they share the packed operands
 
 // A sum of products: what it reduces, along which axis its vectors lie.
 struct Product {
   int column = -1;
   int64_t length = 1;
+};
+
+struct RegisterTile {
+  int64_t width = 1, rows = 1;
+  double cost = 1e300;  // cycles of a matrix
 };
 
 class KeptTiles : Chooser {
@@ -29,13 +41,19 @@ class KeptTiles : Chooser {
     if (row_ < 0) return false;
     find_products();
     choose_tile();
-    for (int a = count(); a-- > 0;) {
-      if (is_column(a)) try_apply(t_, {OptKind::Vector, a, width_});
+    // What walks no rows first: all of it has to be lanes where slabs are taken.
+    for (const bool walks : {false, true}) {
+      for (int a = count(); a-- > 0;) {
+        if (!is_column(a) || contains(t_.slab_axes, a) != walks) continue;
+        try_apply(t_, {OptKind::Vector, a, tile_.width});
+        if (slab_ && !walks && left(a) > 1) try_apply(t_, {OptKind::Upcast, a, left(a)});
+      }
+      if (slab_ && !walks) try_apply(t_, {OptKind::Slab, t_.slab_axes[0], slab_});
     }
-    if (rows_ > 1) try_apply(t_, {OptKind::Upcast, row_, rows_});
+    if (tile_.rows > 1) try_apply(t_, {OptKind::Upcast, row_, tile_.rows});
     for (int a = 0; a < count(); a++) {
       if (axis(a).reduced && axis(a).unit_loads > 0 && !of_product(a))
-        try_apply(t_, {OptKind::Unroll, a, width_});
+        try_apply(t_, {OptKind::Unroll, a, tile_.width});
     }
     launch();
     stage();
@@ -44,7 +62,8 @@ class KeptTiles : Chooser {
 
  private:
   bool is_column(int a) const {
-    return !axis(a).reduced && !axis(a).shared && !axis(a).symbolic && axis(a).unit_stores > 0;
+    return !axis(a).reduced && !axis(a).shared && !axis(a).symbolic &&
+           (axis(a).unit_stores > 0 || t_.axes[size_t(a)].column);
   }
   // The factor that the rows have in common; -1: each row has its own.
   int same_factor(size_t pair) const {
@@ -71,12 +90,28 @@ class KeptTiles : Chooser {
     return false;
   }
 
+  void choose_tile() {
+    tile_ = best_tile(false);
+    if (t_.slab_axes.empty()) return;
+    std::vector<UOp> columns;
+    int64_t bytes = 0;
+    for (const int a : t_.slab_axes) columns.push_back(t_.axes[size_t(a)].range);
+    for (const Tiling::Stored& s : t_.stored) bytes = std::max(bytes, s.kept_bytes);
+    const bool causal = bool(seen_columns(t_.ast, columns));
+    if (!causal && bytes * kRowsTogether <= l1_bytes(target_)) return;
+    const int64_t slab = causal ? kCausalSlab : kSlab;
+    const RegisterTile tile = best_tile(true);
+    if (left(t_.slab_axes[0]) < 2 * slab || tile.cost * (causal ? kSeen : kNear) >= tile_.cost)
+      return;
+    tile_ = tile;
+    slab_ = slab;
+  }
   // Rows times vectors of accumulators, a row of vectors and a broadcast fit the registers; what
   // is kept is a whole number of vectors.
-  void choose_tile() {
-    double best = 1e300;
+  RegisterTile best_tile(bool by_slabs) const {
+    RegisterTile best;
     each_register_tile(std::min<int64_t>(16, left(row_)), [&](int64_t width, int64_t rows) {
-      if (!divides_kept(width)) return;
+      if (!divides_kept(width) || (by_slabs && !holds_results(width, rows))) return;
       const int64_t vectors = width / cpu_lanes();
       double cost = 0;
       for (const Product& p : products_) {
@@ -84,7 +119,16 @@ class KeptTiles : Chooser {
         cost += double(ceil_div(left(p.column), width)) * (step * double(p.length) + kTileCost);
       }
       cost *= double(ceil_div(left(row_), rows));
-      if (cost < best) best = cost, width_ = width, rows_ = rows;
+      if (cost < best.cost) best = {width, rows, cost};
+    });
+    return best;
+  }
+  // Whether the sums of a whole row of the result stay in registers.
+  bool holds_results(int64_t width, int64_t rows) const {
+    return std::ranges::all_of(products_, [&](const Product& p) {
+      const bool walks = contains(t_.slab_axes, p.column);
+      const int64_t all = walks ? width : ceil_div(left(p.column), width) * width;
+      return all / cpu_lanes() * rows <= registers(target_) - kOtherRegisters;
     });
   }
   bool divides_kept(int64_t width) const {
@@ -128,7 +172,8 @@ class KeptTiles : Chooser {
 
   int row_ = -1;
   std::vector<Product> products_;
-  int64_t width_ = 1, rows_ = 1;
+  RegisterTile tile_;
+  int64_t slab_ = 0;  // elements of a row that are filled at a time; 0: all
 };
 
 }  // namespace

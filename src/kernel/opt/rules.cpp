@@ -210,8 +210,8 @@ void take(Tiling& t, const Opt& o) {  // what is legal
 const char* name(OptKind k) { return rule_of(k).name; }
 bool allows(const Target& target, OptKind k) {
   if (k == OptKind::Local || k == OptKind::GroupReduce) return target.has_local;
-  if (k == OptKind::Ahead || k == OptKind::Slab)
-    return target.has_local && target.shared_bytes > 0;
+  if (k == OptKind::Ahead) return target.has_local && target.shared_bytes > 0;
+  if (k == OptKind::Slab) return target.shared_bytes > 0;
   if (k == OptKind::Matrix) return !target.matrix_shapes.empty();
   return k != OptKind::Stage || target.shared_bytes > 0;
 }

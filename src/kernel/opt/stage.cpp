@@ -120,16 +120,35 @@ UOp blocked_loop(const std::vector<Access>& loads, RangeDeps& deps, std::span<co
   return splits && std::any_of(ranges.begin(), ranges.end(), is_other) ? last : UOp();
 }
 
+// Of a loop that may have more of them in later iterations of loops around it, as one over what a
+// causal mask shows: in their last ones.
+UOp iterations_of_all(const UOp& r) {
+  UOpMap<UOp> last;
+  for (const Node* n : toposort(r->src(0)))
+    if (n->op == Op::Range && is_loop(kind_of(n))) last.emplace(UOp(n), n->src(0) - 1);
+  return simplify(substitute(r->src(0), last));
+}
+
 }  // namespace
 
-UOp stage_tile(const UOp& value, std::span<const UOp> all_ranges, int32_t number, int32_t& next_id,
+UOp stage_tile(const UOp& tile, std::span<const UOp> all_ranges, int32_t number, int32_t& next_id,
                int64_t vector_lanes) {
+  UOpMap<UOp> whole;  // the loops of the copy that have more iterations than those around them say
+  for (const UOp& r : all_ranges) {
+    const UOp iterations = iterations_of_all(r);
+    if (iterations != r->src(0)) whole.emplace(r, range(iterations, next_id++, kind_of(r.get())));
+  }
+  const UOp value = substitute(tile, whole);
   RangeDeps deps(value);
   const RangeMask all = deps.of(value);
   const std::vector<Access> loads = accesses(value, deps);
   std::vector<UOp> ranges;
+  UOp from = index_const(0);
   for (const UOp& r : all_ranges) {
-    if (all & deps.bit(r)) ranges.push_back(r);
+    const UOp& walked = whole.contains(r) ? whole.at(r) : r;
+    if (!(all & deps.bit(walked))) continue;
+    ranges.push_back(walked);
+    from = from * r->src(0)->max + r;
   }
   const UOp across = transposed_loop(loads, deps, ranges, vector_lanes);
   const UOp blocked = across ? UOp() : blocked_loop(loads, deps, ranges);
@@ -151,7 +170,7 @@ UOp stage_tile(const UOp& value, std::span<const UOp> all_ranges, int32_t number
       lanes.push_back(r);
     }
     if (own != r) fresh.emplace(r, own);
-    to = to * r->src(0) + own;
+    to = to * r->src(0)->max + own;
   }
   const UOp original = substitute(value, fresh);
   RangeDeps own_deps(original);
@@ -163,7 +182,7 @@ UOp stage_tile(const UOp& value, std::span<const UOp> all_ranges, int32_t number
   const UOp memory = make(Op::Shared, value->dtype, {}, SharedArg{number, extent(ranges)});
   const UOp store = make_store(make_index(memory, to), original);
   const UOp filled = make_after(memory, {make_end(store, loops, lanes)});
-  return make_load(make_index(filled, flat_index(ranges)));
+  return make_load(make_index(filled, from));
 }
 
 }  // namespace tuff::kernel

@@ -142,7 +142,7 @@ Tiling::Tiling(const UOp& kernel, const Target& device) : ast(kernel), target(de
     r.bytes = std::max<int64_t>(int64_t(size_bytes(sum)), 4);
   }
   find_columns(*this);
-  if (target.has_local) find_slab_axes(*this);
+  find_slab_axes(*this);
   factors = factors_of(ast, deps, *this);
   if (target.has_local && nests == 1) loads = transposed_loads(ast, deps, *this);
 }
