@@ -1,5 +1,6 @@
 #include "sched/scaled_products.h"
 
+#include <cmath>
 #include <vector>
 
 #include "ir/walk.h"
@@ -10,13 +11,13 @@ using namespace ir;
 
 namespace {
 
-const Node* below_movement(const Node* n) {
-  while (is_movement(n->op)) n = n->src(0).get();
-  return n;
+// One constant for all elements; null: there is none. Zeros around a constant make it a mask.
+const Node* constant_below(const Node* n) {
+  while (is_movement(n->op) && n->op != Op::Pad) n = n->src(0).get();
+  return n->op == Op::Const ? n : nullptr;
 }
 
 bool is_narrow(const Node* n) {
-  n = below_movement(n);
   return n->op == Op::Cast && is_float(n->src(0)->dtype) && size_bytes(n->src(0)->dtype) <= 2;
 }
 
@@ -35,12 +36,11 @@ Scaled without_constants(const UOp& factor) {
       n = n->src(0).get();
       continue;
     }
-    const auto constant_at = [&](size_t i) {
-      return below_movement(n->src(i).get())->op == Op::Const;
-    };
-    const bool first = n->op == Op::Mul && constant_at(0);
-    if (!first && !(n->op == Op::Mul && constant_at(1))) break;
-    out.constants.emplace_back(below_movement(n->src(first ? 0 : 1).get()));
+    if (n->op != Op::Mul) break;
+    const Node* first = constant_below(n->src(0).get());
+    const Node* constant = first ? first : constant_below(n->src(1).get());
+    if (!constant) break;
+    out.constants.emplace_back(constant);
     n = n->src(first ? 1 : 0).get();
   }
   if (!is_narrow(n)) return {};
@@ -52,6 +52,22 @@ Scaled without_constants(const UOp& factor) {
   return out;
 }
 
+// Products of bf16 come close to the ends of what f32 holds: a constant far from 1 may be what
+// keeps them, or another constant, inside. Infinity times a sum is not the sum of infinities.
+bool are_moderate(const std::vector<UOp>& constants) {
+  constexpr double kMost = 1 << 16;
+  const auto is_moderate = [](double x) {
+    return std::abs(x) >= 1 / kMost && std::abs(x) <= kMost;
+  };
+  double all = 1;
+  for (const UOp& c : constants) {
+    const double x = c->get<Scalar>().as_double();
+    all *= x;
+    if (!is_moderate(x)) return false;
+  }
+  return is_moderate(all);
+}
+
 }  // namespace
 
 ScaledProducts scaled_products(const UOp& sum) {
@@ -61,7 +77,7 @@ ScaledProducts scaled_products(const UOp& sum) {
   const Scaled x = without_constants(product->src(0)), y = without_constants(product->src(1));
   std::vector<UOp> constants = x.constants;
   constants.insert(constants.end(), y.constants.begin(), y.constants.end());
-  if (!x.rest || !y.rest || constants.empty()) return {};
+  if (!x.rest || !y.rest || constants.empty() || !are_moderate(constants)) return {};
   UOp scale = constants[0];
   for (size_t i = 1; i < constants.size(); i++) scale = alu(Op::Mul, {scale, constants[i]});
   const UOp products = alu(Op::Mul, {x.rest, y.rest});

@@ -177,7 +177,8 @@ Tensor Tensor::scaled_dot_product_attention(const Tensor& q, const Tensor& k, co
   const Tensor a = detail::factor(q), b = detail::factor(k);
   const DType narrow = promote(a.dtype(), b.dtype()), wide = accumulator(narrow);
   const Tensor sums = detail::matmul(a.cast(wide), b.cast(wide).T());
-  Tensor scores = (sums * scale.value_or(1.0 / std::sqrt(double(q.size(-1))))).cast(narrow);
+  Tensor scores = sums * scale.value_or(1.0 / std::sqrt(double(q.size(-1))));
+  if (is_float(narrow)) scores = scores.cast(narrow);
   if (is_causal) {
     const Tensor row = detail::counter(q.size(-2), 0, 2, q.device()),
                  column = detail::counter(k.size(-2), 1, 2, q.device());

@@ -247,6 +247,16 @@ TEST(NarrowAttention, ScoresAreRoundedOnceTheyAreScaled) {
   EXPECT_LT((result(DType::F16) - result(DType::F32)).abs().max().item(), 2e-3);
 }
 
+TEST(NarrowAttention, ScoresOfIntegersAreNot) {
+  const Tensor q = vector({1, 2, 3, 1}).reshape({2, 2}), k = vector({1, 1, 0, 2}).reshape({2, 2}),
+               v = vector({1, 2, 3, 4}).reshape({2, 2});
+  const Tensor want = Tensor::scaled_dot_product_attention(q, k, v);
+  for (const DType t : {DType::I32, DType::I8, DType::U8}) {
+    const Tensor got = Tensor::scaled_dot_product_attention(q.cast(t), k.cast(t), v);
+    EXPECT_LT((got - want).abs().max().item(), 1e-6) << name(t);
+  }
+}
+
 TEST(AutocastScope, WhatNeedsTheRangeWidens) {
   const Tensor h = vector({0.25, 0.5}).cast(DType::F16);
   const auto all = [&] {
