@@ -7,8 +7,8 @@
 
 namespace tuff::sched {
 
-// A sum of c * x * y, where x and y are numbers of 16 bits or less, widened, as c * (sum of x * y). c is not
-// far from 1.
+// A sum of c * x * y, where x and y are numbers of 16 bits or less, widened, as c * (sum of x * y).
+// c is not far from 1.
 struct ScaledProducts {
   ir::UOp sum;  // empty: it is none
   ir::UOp scale;
