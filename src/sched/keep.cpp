@@ -226,7 +226,9 @@ class RowKeeper : CallFusion {
   bool is_of_values(const Making& m) const { return !steps_[m.last[0]].product; }
   std::optional<Making> rows_kept(std::vector<uint32_t> last, const Island& from,
                                   const std::vector<uint32_t>& apart) const {
-    std::vector<const MatrixKernel*> steps;
+    std::vector<const MatrixKernel*> steps, products, rows;
+    for (uint32_t p : from.products) products.push_back(&steps_[p]);
+    for (uint32_t r : from.rows) rows.push_back(&steps_[r]);
     const bool values = !steps_[last[0]].product;
     for (uint32_t c : last) {
       if (!values) steps.push_back(&steps_[c]);
@@ -237,12 +239,15 @@ class RowKeeper : CallFusion {
     if (values) m.whole = m.last;
     for (uint32_t r : from.rows) {
       if (!m.chain.reads(steps_[r].writes)) continue;
+      const bool elements = steps_[r].elements;
+      const MatrixKernel alone =
+          with_hidden_zero(elements ? steps_[r] : by_element(steps_[r]), products, rows);
       Chain whole = m.chain;
-      const bool kept = !contains(apart, r) && whole.keep(steps_[r]);
-      if (kept && (steps_[r].elements || whole.column() == column_of(steps_[r]))) {
+      const bool kept = !contains(apart, r) && whole.keep(elements ? alone : steps_[r]);
+      if (kept && (elements || whole.column() == column_of(steps_[r]))) {
         m.chain = std::move(whole);
         m.whole.push_back(r);
-      } else if (!m.chain.keep(by_element(steps_[r]))) {
+      } else if (!m.chain.keep(alone)) {
         return {};
       }
     }

@@ -5,6 +5,7 @@
 
 #include "base/contains.h"
 #include "ir/kernel_floor.h"
+#include "ir/shown_columns.h"
 #include "ir/symbolic.h"
 #include "sched/call_graph.h"
 #include "sched/loops.h"
@@ -129,6 +130,71 @@ MatrixKernel by_element(const MatrixKernel& rows) {
   MatrixKernel out = rows;
   out.end = make_end(substitute(rows.end->src(0), read), rows.loops);
   out.values.clear();
+  return out;
+}
+
+namespace {
+
+bool is_load(const UOp& x) { return x->op == Op::Load && x->src(0)->src_count == 2; }
+
+// What an element of a slot is made of, in the loops that its load is in; empty: not by these.
+UOp stored_at(const UOp& load, const UOp& end) {
+  const std::optional<UOpMap<UOp>> at = loops_at(end, load->src(0)->src(1));
+  return at ? simplify(substitute(end->src(0)->src(1), *at)) : UOp();
+}
+
+// Where `max` is the maximum of the row that `score` is an element of: the loop along that row.
+UOp row_of_maximum(const UOp& score, const UOp& max, std::span<const MatrixKernel* const> rows) {
+  for (const MatrixKernel* k : rows) {
+    for (const UOp& v : k->values) {
+      if (slot_of(v->src(0)->src(0)) != slot_of(max->src(0))) continue;
+      const UOp value = stored_at(max, v);
+      if (!value || value->op != Op::Reduce || value->get<ReduceArg>().op != Op::Max) return {};
+      const auto closed = closed_ranges(value.get());
+      for (const UOp& c : ranges_below(score, AxisKind::Loop)) {
+        if (closed.size() == 1 && simplify(substitute(value->src(0), {{closed[0], c}})) == score)
+          return c;
+      }
+    }
+  }
+  return {};
+}
+
+// The score, where a mask hides it in some elements of each row but not in all; empty: another.
+UOp masked_score(const Node* exponential, std::span<const MatrixKernel* const> products,
+                 std::span<const MatrixKernel* const> rows) {
+  UOp x = exponential->src(0);
+  if (x->op == Op::Mul && x->src(1)->is_const()) {
+    if (x->src(1)->get<Scalar>().as_double() <= 0) return {};
+    x = x->src(0);
+  }
+  if (x->op != Op::Sub || !is_load(x->src(0)) || !is_load(x->src(1))) return {};
+  const UOp &score = x->src(0), column = row_of_maximum(score, x->src(1), rows);
+  const auto stores = [&](const MatrixKernel* p) { return p->writes == slot_of(score->src(0)); };
+  const auto product = std::ranges::find_if(products, stores);
+  if (!column || product == products.end()) return {};
+  const UOp value = stored_at(score, (*product)->end);
+  if (!value || value->op != Op::Where) return {};
+  const ShownColumns shown = shown_scores(value, column);
+  return shown.end && shown.end->min >= 1 ? value : UOp();
+}
+
+}  // namespace
+
+MatrixKernel with_hidden_zero(const MatrixKernel& elements,
+                              std::span<const MatrixKernel* const> products,
+                              std::span<const MatrixKernel* const> rows) {
+  UOpMap<UOp> shown;
+  for (const Node* n : toposort(elements.end)) {
+    const UOp masked = n->op == Op::Exp2 ? masked_score(n, products, rows) : UOp();
+    if (!masked) continue;
+    const UOp zero = constant(Scalar::of_int(n->dtype, 0)), value(n);
+    const bool names_hidden = masked->src(1)->is_const();
+    shown.emplace(value, names_hidden ? where(masked->src(0), zero, value)
+                                      : where(masked->src(0), value, zero));
+  }
+  MatrixKernel out = elements;
+  out.end = make_end(substitute(elements.end->src(0), shown), elements.loops);
   return out;
 }
 

@@ -32,6 +32,11 @@ ir::UOp column_of(const MatrixKernel& rows);
 // The row kernel element by element: what its rows are reduced to is read from the memory that its
 // values are stored to.
 MatrixKernel by_element(const MatrixKernel& rows);
+// Exponentials of scores less their row's maximum, which one of `rows` stores, are 0 where a causal
+// mask hides the score, as one of `products` stores it: of an element-by-element kernel.
+MatrixKernel with_hidden_zero(const MatrixKernel& elements,
+                              std::span<const MatrixKernel* const> products,
+                              std::span<const MatrixKernel* const> rows);
 // The loop walked as outer * n + inner.
 MatrixKernel with_loop_split(const MatrixKernel& p, const ir::UOp& loop, int64_t n);
 // Of a product that reads one of these matrices: loops along the rows that it reads stand around

@@ -232,7 +232,7 @@ UOp attention_gradient_ast(int64_t heads, int64_t positions, int64_t width) {
                     store(3, rows, row, mean, {head, i})});
 }
 
-UOp attention_factor_gradients_ast(int64_t heads, int64_t positions, int64_t width) {
+UOp attention_factor_gradients_ast(int64_t heads, int64_t positions, int64_t width, bool causal) {
   AstBuilder b;
   const int64_t n = heads * positions * width, rows = heads * positions;
   const UOp head = b.loop(heads), j = b.loop(positions), d = b.loop(width), c = b.loop(width);
@@ -247,7 +247,8 @@ UOp attention_factor_gradients_ast(int64_t heads, int64_t positions, int64_t wid
     return load(slot, rows, head * positions + row);
   };
   const UOp s = b.loop(positions), t = b.loop(positions);
-  const UOp weight = alu(Op::Exp2, {product(2, 3, s) - of_row(6, s)}) * of_row(7, s);
+  UOp weight = alu(Op::Exp2, {product(2, 3, s) - of_row(6, s)}) * of_row(7, s);
+  if (causal) weight = where(lt(s, j), constant(DType::F32, 0), weight);
   const UOp weights = kept_row(0, s, weight);
   const UOp slopes = kept_row(1, t, element(weights, t) * (product(5, 4, t) - of_row(8, t)));
   const auto gradient = [&](const UOp& row, int32_t slot, const UOp& column) {

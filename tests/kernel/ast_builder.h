@@ -76,7 +76,8 @@ ir::UOp attention_ast(int64_t heads, int64_t positions, int64_t width, bool caus
 ir::UOp attention_gradient_ast(int64_t heads, int64_t positions, int64_t width);
 // The gradients of v and k in slots 0 and 1: slots 2 to 5 are q, k, v and the result's gradient, 6
 // to 8 what rows are reduced to. Probabilities and their gradients are kept, column by column.
-ir::UOp attention_factor_gradients_ast(int64_t heads, int64_t positions, int64_t width);
+ir::UOp attention_factor_gradients_ast(int64_t heads, int64_t positions, int64_t width,
+                                       bool causal = false);
 ir::UOp gather_ast(int64_t rows, int64_t table, int64_t width);
 // Rows added to a table at an index, or put there, where that is inside.
 ir::UOp scatter_ast(int64_t rows, int64_t table, int64_t width, bool ordered = true);

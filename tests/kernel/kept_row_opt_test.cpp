@@ -201,6 +201,31 @@ TEST(KeptRowOpts, ThreadsTakeRowsSlabBySlab) {
   EXPECT_EQ(bytes(4096), bytes(64));
 }
 
+// Queries before a key do not see it: slabs of them are taken from the last one backwards.
+TEST(KeptRowOpts, SlabsBeforeWhatAMaskShowsAreNotComputed) {
+  for (const char* name : {"spirv-generic", "c-x86-64"}) {
+    const Target target = builtin_target(name);
+    const OptKind lanes = target.has_local ? OptKind::Local : OptKind::Vector,
+                  rows = target.has_local ? OptKind::Local : OptKind::Upcast;
+    for (const bool causal : {false, true}) {
+      const UOp ast = attention_factor_gradients_ast(2, 24, 8, causal);
+      for (const int64_t elements : {4, 7}) {  // the last slab of 7 is masked
+        std::vector<Opt> opts{{lanes, 3, 8}, {lanes, 2, 8}, {OptKind::Slab, 4, elements},
+                              {rows, 1, 4}, {OptKind::Group, 1, 2}};
+        for (const bool staged : {false, true}) {
+          if (staged) opts.push_back({OptKind::Stage, 0, target.has_local ? 3 : 0});
+          const LinearKernel k = lower_with(ast, target, opts);
+          expect_same(ast, k, 1e-5, to_string(opts));
+          const auto loops = std::ranges::count_if(k.ops, [](const UOp& op) {
+            return op->op == Op::Range && !op->src(0)->is_const();
+          });
+          EXPECT_EQ(loops > 0, causal) << name << " " << to_string(opts);
+        }
+      }
+    }
+  }
+}
+
 // A sum of the scores themselves has to be made before probabilities take their place.
 TEST(KeptRowOpts, ASumOfScoresIsMadeBesideTheirSoftmax) {
   const Target gpu = builtin_target("spirv-generic");

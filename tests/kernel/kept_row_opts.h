@@ -18,7 +18,7 @@ inline ir::UOp random_attention(std::mt19937& random, int kind,
   };
   const int64_t heads = one_of({1, 2, 3}), length = one_of(positions), width = one_of(widths);
   if (kind == 1) return attention_gradient_ast(heads, length, width);
-  if (kind == 2) return attention_factor_gradients_ast(heads, length, width);
+  if (kind == 2) return attention_factor_gradients_ast(heads, length, width, random() % 2);
   return attention_ast(heads, length, width, random() % 2);
 }
 

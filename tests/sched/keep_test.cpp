@@ -346,6 +346,42 @@ TEST(KeptRows, ForwardsStoresWhatBackwardsNeeds) {
   EXPECT_LE(temporary_bytes(scheduled(sinks, cpu_with_far_memory())), 2 * kResultBytes + 3 * 256);
 }
 
+// What takes rows element by element knows no maximum by which what a causal mask hides is nothing:
+// such exponentials are 0, so that slabs of it can be left out.
+TEST(KeptRows, GradientsAreZeroWhereACausalMaskHides) {
+  const Shape square{Dim(16), Dim(16)};
+  const UOp query = expand(reshape(iota(Dim(16), DType::I32), {Dim(16), Dim(1)}), square),
+            key = expand(reshape(iota(Dim(16), DType::I32), {Dim(1), Dim(16)}), square);
+  for (const bool reversed : {false, true}) {
+    // The last query sees nothing of a mask the other way round, and is the mean of all values.
+    const UOp hidden = reversed
+                           ? alu(Op::CmpLt, {key, add(query, constant(DType::I32, 1))})
+                           : alu(Op::CmpLt, {query, key});
+    Heads h = heads(2, 16, 16, 8);
+    h.scores = where(broadcast(hidden, h.scores->shape), number(-1e30), h.scores);
+    h.weights = probabilities(h.scores);
+    h.result = products(h.weights, h.v);
+    const std::vector<UOp> sinks = gradients_of(h, contiguous(host_buffer({2, 16, 8})));
+    for (const Target& t : {cpu_with_far_memory(), gpu_with_far_memory()}) {
+      EXPECT_EQ(kernels(sinks, t), 3);
+      int zeroed = 0, others = 0;
+      for (const Call& c : scheduled(sinks, t).schedule->calls) {
+        const std::vector<const Node*> nodes = c.ast ? toposort(c.ast) : std::vector<const Node*>();
+        const auto is_max = [](const Node* n) {
+          return n->op == Op::Reduce && n->get<ReduceArg>().op == Op::Max;
+        };
+        if (std::ranges::any_of(nodes, is_max)) continue;
+        for (const Node* n : nodes) {
+          others += n->op == Op::Exp2;
+          zeroed += n->op == Op::Where && (n->src(1)->op == Op::Exp2 || n->src(2)->op == Op::Exp2);
+        }
+      }
+      EXPECT_GT(others, 0);
+      EXPECT_EQ(zeroed, reversed ? 0 : others);
+    }
+  }
+}
+
 // Of keys alone: the kernel reads the result's gradient, which comes after forwards, by itself.
 TEST(KeptRows, GradientsOfOneInputAfterForwards) {
   const Heads h = heads(2, 16, 16, 8);

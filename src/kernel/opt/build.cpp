@@ -40,6 +40,7 @@ class AxisBuilder {
       const AxisPart& p = axis.parts[i];
       if (axis.slabs && i == 0) {
         b.value = b.slab = b.ranges.emplace_back(joint(p, p.kind));
+        if (axis.backwards) b.value = index_const(axis.backwards - 1) - b.slab;
         continue;
       }
       if (p.kind == AxisKind::Matrix) {
@@ -250,65 +251,80 @@ class Builder {
     UOpMap<UOp> groups;
     if (const auto& m = t_.matrices)
       elements_ = matrix_elements(*m, t_.target.subgroup_size, axes_.next_id());
-    const UOp seen = seen_of_slabs();
+    const ShownColumns seen = seen_of_slabs();
     for (const bool sized_by_groups : {false, true}) {
       for (size_t i = 0; i < built_.size(); i++) {
         Axis axis = t_.axes[i];
-        const bool skips = axis.slabs && seen;
+        const bool skips = axis.slabs && bool(seen);
         const bool by_groups =
             skips || std::ranges::any_of(toposort(axis.range->src(0)),
                                          [](const Node* n) { return n->op == Op::Range; });
         if (by_groups != sized_by_groups) continue;
         for (AxisPart& p : axis.parts) p.size = by_groups ? substitute(p.size, groups) : p.size;
-        if (skips) axis.parts[0].size = slabs_seen(axis, seen);
+        if (skips) take_seen_slabs(axis, seen);
         built_[i] = axes_.build(axis, element_of(int(i)));
         groups.emplace(axis.range, built_[i].value);
       }
     }
   }
 
-  // By the rows: how much of a row that is taken slab by slab its mask lets through. Empty: all of
+  // By the rows: how much of a row that is taken slab by slab its mask lets through. None: all of
   // it, or what is as much for all of them.
-  UOp seen_of_slabs() const {
+  ShownColumns seen_of_slabs() const {
     std::vector<UOp> columns;
     for (const Axis& a : t_.axes)
       if (a.slabs) columns.push_back(a.range);
-    const UOp seen = columns.empty() ? UOp() : seen_columns(t_.ast, columns);
+    const ShownColumns seen = columns.empty() ? ShownColumns() : seen_columns(t_.ast, columns);
     if (!seen) return {};
     const auto differs = [&](const auto& term) {
       return std::ranges::any_of(
           t_.axes[size_t(axis_of(t_, term.first.get()))].parts,
           [&](const AxisPart& p) { return ends_slabs(p) && !p.size->is_const_int(1); });
     };
-    return std::ranges::any_of(linear_form(seen).terms, differs) ? seen : UOp();
+    const UOp& bound = seen.begin ? seen.begin : seen.end;
+    return std::ranges::any_of(linear_form(bound).terms, differs) ? seen : ShownColumns();
   }
   // Whether the loop over slabs stands inside of this loop of rows: a thread has tiles of rows one
   // after the other, the invocations of a workgroup leave the loop together.
   bool ends_slabs(const AxisPart& rows) const {
     return rows.kind == AxisKind::Group || (is_loop(rows.kind) && !t_.target.has_local);
   }
-  // How many slabs the last rows see that are taken together.
-  UOp slabs_seen(const Axis& axis, const UOp& seen) const {
-    const LinearForm f = linear_form(seen);
-    UOp last = index_const(f.constant);
-    for (const auto& [row, step] : f.terms)
-      last = last + last_together(size_t(axis_of(t_, row.get()))) * step;
+  // Those that any of the rows sees that are taken together: up to a last one, or from the last one
+  // of all backwards, so that all rows count them alike.
+  void take_seen_slabs(Axis& axis, const ShownColumns& seen) const {
     int64_t elements = 1;
     for (const AxisPart& p : std::span(axis.parts).subspan(1)) elements *= p.size->max;
-    const UOp &all = axis.parts[0].size,
-              seen_slabs = simplify(floordiv(last + (elements - 1), index_const(elements)));
-    return simplify(where(lt(seen_slabs, all), seen_slabs, all));
+    UOp& slabs = axis.parts[0].size;
+    const UOp all = slabs;
+    if (seen.end) {
+      const UOp some = floordiv(of_rows_together(seen.end, true) + (elements - 1),
+                                index_const(elements));
+      slabs = simplify(where(lt(some, all), some, all));
+    } else if (all->is_const()) {
+      const UOp hidden =
+          simplify(floordiv(of_rows_together(seen.begin, false), index_const(elements)));
+      slabs = simplify(where(lt(hidden, all), where(lt(hidden, index_const(0)), all, all - hidden),
+                             index_const(0)));
+      axis.backwards = all->const_int();
+    }
   }
-  // The last element of an axis that they have.
-  UOp last_together(size_t axis) const {
-    UOp last = index_const(0);
+  // A bound of the first or the last of the rows that are taken together.
+  UOp of_rows_together(const UOp& bound, bool last) const {
+    const LinearForm f = linear_form(bound);
+    UOp out = index_const(f.constant);
+    for (const auto& [row, step] : f.terms)
+      out = out + row_together(size_t(axis_of(t_, row.get())), last) * step;
+    return out;
+  }
+  UOp row_together(size_t axis, bool last) const {
+    UOp row = index_const(0);
     size_t built = 0;
     for (const AxisPart& p : t_.axes[axis].parts) {
       if (p.size->is_const_int(1)) continue;
       const UOp& range = built_[axis].ranges[built++];
-      last = last * p.size + (ends_slabs(p) ? range : p.size - 1);
+      row = row * p.size + (ends_slabs(p) ? range : last ? p.size - 1 : index_const(0));
     }
-    return last;
+    return row;
   }
 
   UOp element_of(int axis) const {

@@ -120,13 +120,17 @@ UOp blocked_loop(const std::vector<Access>& loads, RangeDeps& deps, std::span<co
   return splits && std::any_of(ranges.begin(), ranges.end(), is_other) ? last : UOp();
 }
 
-// Of a loop that may have more of them in later iterations of loops around it, as one over what a
-// causal mask shows: in their last ones.
+// Of a loop that has more of them the further loops around it have come, or fewer, as one over what
+// a causal mask shows: the most.
 UOp iterations_of_all(const UOp& r) {
-  UOpMap<UOp> last;
-  for (const Node* n : toposort(r->src(0)))
-    if (n->op == Op::Range && is_loop(kind_of(n))) last.emplace(UOp(n), n->src(0) - 1);
-  return simplify(substitute(r->src(0), last));
+  UOpMap<UOp> first, last;
+  for (const Node* n : toposort(r->src(0))) {
+    if (n->op != Op::Range || !is_loop(kind_of(n))) continue;
+    first.emplace(UOp(n), index_const(0));
+    last.emplace(UOp(n), n->src(0) - 1);
+  }
+  const UOp a = substitute(r->src(0), first), b = substitute(r->src(0), last);
+  return simplify(where(lt(a, b), b, a));
 }
 
 }  // namespace

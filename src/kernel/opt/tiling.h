@@ -27,6 +27,7 @@ struct Axis {
   // No kept row, and no shared reduction, depends on it: its invocations are those that share them.
   bool column = false;
   bool slabs = false;   // the first part is the loop over slabs, one for all such axes
+  int64_t backwards = 0;  // ... from the last of so many on; 0: from the first on
   bool padded = false;  // the parts cover more than the range: the rest is masked
   int main = 0;         // the part that later opts split further
   int nest = 0;         // axes of one End and of the reductions below it; numbered from 0
