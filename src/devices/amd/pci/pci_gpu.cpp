@@ -192,7 +192,12 @@ void PciGpu::map(uint64_t address, uint64_t size_bytes, uint64_t physical,
     fail<Unsupported>("{}: {:#x} is among the addresses of the GPU's own memory",
                       device_.function().address, address);
   std::lock_guard lock(mutex_);
-  table_->map(address, size_bytes, physical, attributes);
+  try {
+    table_->map(address, size_bytes, physical, attributes);
+  } catch (const DeviceLost& e) {
+    reset(e.what());  // entries may be there already
+    throw;
+  }
 }
 
 void PciGpu::unmap(uint64_t address, uint64_t size_bytes) {

@@ -130,6 +130,16 @@ TEST(AmdPciSpace, AQueueThatDoesNotEndIsAReset) {
   EXPECT_THROW(space->wait(nullptr, 0), DeviceLost);
 }
 
+// Entries may be there already for memory that is given back.
+TEST(AmdPciSpace, AHubThatDoesNotAnswerAMapIsAReset) {
+  SpaceScene s;
+  const auto space = s.make(20);
+  s.gpu->hung = true;
+  s.gpu->registers[ScriptedGpu::kGc + 4 * 0x16ce] = 0;  // what it said last
+  EXPECT_THROW(space->allocate({4096, MemoryDomain::Host}), DeviceLost);
+  EXPECT_EQ(s.gpu->resets, 1);
+}
+
 TEST(AmdPciSpace, WaitsEndByMailboxOrFault) {
   SpaceScene s;
   const auto space = s.make();

@@ -73,7 +73,8 @@ class ScriptedGpu final : public emu::pci::Function {
     }
   }
   intptr_t map(size_t bar, uint64_t offset, size_t size_bytes, int protection) override {
-    if (bar == 2 && offset == 0) return doorbells.map_at(nullptr, size_bytes, protection, MAP_SHARED);
+    if (bar == 2 && offset == 0)
+      return doorbells.map_at(nullptr, size_bytes, protection, MAP_SHARED);
     if (bar != 0 || offset != 0) return -EINVAL;
     return memory.map_at(nullptr, size_bytes, protection, MAP_SHARED);
   }

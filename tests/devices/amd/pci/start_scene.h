@@ -1,5 +1,5 @@
-// A GPU of scripted registers on the emulated bus, bound to VFIO, with firmware on the machine, that
-// may be started; nothing stays open behind it.
+// A GPU of scripted registers on the emulated bus, bound to VFIO, with firmware on the machine,
+// that may be started; nothing stays open behind it.
 #pragma once
 
 #include "devices/amd/pci/pci_gpu.h"
