@@ -110,6 +110,7 @@ class Texts(EnvironmentTest):
         "TUFF_ACO": (on("AMD"), {"AMD_IFACE": "MOCK", "AMD_COMPILER": "aco"}, "NULL"),
         "TUFF_RADV": (on("AMD"), {"AMD_IFACE": "MOCK", "AMD_COMPILER": "aco"}, "NULL"),
         "TUFF_CUDA_LIBRARY": (on("CUDA"), {}, "NULL"),
+        "AMD_PCI": (on("AMD"), {"AMD_IFACE": "PCI"}, "NULL"),
         "NV_PCI": (on("NV"), {"NV_IFACE": "PCI"}, "NULL"),
         "TUFF_VK_DISABLE": (on("VULKAN"), {}, "VULKAN"),
         "TUFF_VK_LIMIT": (on("VULKAN"), {}, "VULKAN"),

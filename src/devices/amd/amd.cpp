@@ -5,6 +5,8 @@
 #include "base/env.h"
 #include "devices/amd/amd_device.h"
 #include "devices/amd/kfd/kfd_space.h"
+#include "devices/amd/pci/named_gpu.h"
+#include "devices/amd/pci/pci_space.h"
 #include "devices/selector.h"
 
 namespace tuff::devices {
@@ -52,9 +54,37 @@ std::shared_ptr<Process> process_of(AmdIface& iface) {
   return iface.process;
 }
 
+// Whether the GPU that the user named could be taken. Nothing is touched to tell that.
+Candidate candidate_by_pci(AmdIface& iface) {
+  const PciFunction gpu = named_gpu(*iface.kernel, iface.pci_address);
+  Candidate c{.name = fmt::format("{}:0", kKind), .usable = true};
+  c.info.name = c.name;
+  c.info.description = tuff::devices::describe(gpu) + (iface.emulated ? ", emulated" : "");
+  c.info.driver = std::string(kPciDriver) + (iface.emulated ? " (emulated)" : "");
+  c.info.hardware = !iface.emulated;
+  c.info.features = {{"address", gpu.address},
+                     {"emulated", iface.emulated ? "yes" : "no"},
+                     {"proven_on_hardware", "simulated, never run"}};
+  return c;
+}
+
+std::unique_ptr<hcq::Device> open_by_pci(AmdIface& iface, const std::string& selector) {
+  const Candidate c = candidate_by_pci(iface);
+  choose(kKind, std::vector<Choice>{{c.info.description, "", c.info.description}}, selector);
+  const PciFunction gpu = named_gpu(*iface.kernel, iface.pci_address);
+  auto space = std::make_unique<PciSpace>(std::make_unique<PciGpu>(
+      iface.kernel, gpu, uint64_t(env_int(Env::TUFF_TIMEOUT_MS))));
+  hcq::DeviceInfo info = amd::describe(space->facts(), kPciDriver, c.name, iface.emulated);
+  info.features.emplace_back("address", gpu.address);
+  info.features.emplace_back("proven_on_hardware", "simulated, never run");
+  return std::make_unique<AmdDevice>(iface, std::move(space), std::move(info));
+}
+
 std::unique_ptr<AmdIface> make_iface(const std::string& name, EmulatedAmd emulated) {
   if (name == "MOCK") return emulated();
   auto iface = std::make_unique<AmdIface>();
+  iface->pci = name == "PCI";
+  if (iface->pci) iface->pci_address = env_text(Env::AMD_PCI);
   iface->kernel = std::shared_ptr<os::Kernel>(std::shared_ptr<void>(), &os::system_kernel());
   return iface;
 }
@@ -71,20 +101,25 @@ AmdIface& amd_iface(EmulatedAmd emulated) {
   static Ifaces& all = *std::make_unique<Ifaces>().release();
   std::lock_guard lock(all.mutex);
   const std::string name = env_text(Env::AMD_IFACE);
-  auto& iface = all.by_setting[name == "MOCK" ? "MOCK " + env_text(Env::TUFF_MOCK) : name];
+  const std::string setting = name == "MOCK"  ? env_text(Env::TUFF_MOCK)
+                              : name == "PCI" ? env_text(Env::AMD_PCI)
+                                              : "";
+  auto& iface = all.by_setting[name + " " + setting];
   if (!iface) iface = make_iface(name, emulated);
   return *iface;
 }
 
 std::vector<Candidate> amd_probe(AmdIface& iface) {
   try {
+    if (iface.pci) return {candidate_by_pci(iface)};
     return candidates(*iface.kernel, iface.emulated, read_topology(*iface.kernel));
   } catch (const Error& e) {
-    return {{.name = kKind, .reason = e.what()}};
+    return {{.name = kKind, .reason = without_kind(e.what())}};
   }
 }
 
 std::unique_ptr<hcq::Device> amd_open(AmdIface& iface, const std::string& selector) {
+  if (iface.pci) return open_by_pci(iface, selector);
   const std::vector<GpuNode> nodes = read_topology(*iface.kernel);
   const std::vector<Candidate> all = candidates(*iface.kernel, iface.emulated, nodes);
   std::vector<Choice> choices;

@@ -24,6 +24,8 @@ class Process;
 struct AmdIface {
   std::shared_ptr<os::Kernel> kernel;
   bool emulated = false;
+  bool pci = false;         // without a kernel driver
+  std::string pci_address;  // then: the one GPU that may be touched, as the user has named it
   // What an emulated machine has found since the last call. Its devices throw HazardFound.
   TakeFindings take_findings;
 

@@ -123,6 +123,7 @@ void read_gc(const ByteReader& in, Discovery& out) {
 const char* name(Hwid id) {
   switch (id) {
     case Hwid::Mp1: return "MP1";
+    case Hwid::Smuio: return "SMUIO";
     case Hwid::Gc: return "GC";
     case Hwid::Mmhub: return "MMHUB";
     case Hwid::Osssys: return "OSSSYS";

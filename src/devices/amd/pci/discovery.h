@@ -17,6 +17,7 @@ inline constexpr uint64_t kDiscoveryBeforeEnd = 64u << 10, kDiscoveryBytes = 10u
 
 enum class Hwid : uint16_t {
   Mp1 = 1,
+  Smuio = 4,
   Gc = 11,
   Mmhub = 34,
   Osssys = 40,

@@ -175,6 +175,9 @@ std::optional<HubFault> MemoryHub::take_fault() const {
   const Places& p = places();
   const uint32_t status = read(p.l2 + kFaultStatus);
   if (status == 0) return std::nullopt;
+  if (status == ~0u)
+    fail<DeviceLost>("{}: the GPU does not answer any more",
+                     registers_.device().function().address);
   HubFault f;
   const uint64_t high = read(p.l2 + kFaultAddress + 1) & 0xf;
   f.address = (high << 32 | read(p.l2 + kFaultAddress)) << kPageUnit;

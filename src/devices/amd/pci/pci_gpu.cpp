@@ -21,6 +21,9 @@ constexpr uint64_t kRing = 0, kCommand = 0x1000, kFence = 0x2000, kSpare = 0x300
 constexpr size_t kMessageBytes = 4u << 20, kProtectedBytes = 20u << 20;
 constexpr size_t kDescriptorsBytes = 0x10000;
 constexpr uint64_t kTablePage = 4096;
+// Of memory that the host does not map: between where Linux puts programs and their libraries, and
+// below the hole in the middle of 48 bits.
+constexpr uint64_t kFirstAddress = 0x2000'0000'0000, kEndOfAddresses = 0x4000'0000'0000;
 
 // Of a Navi 31. Registers lie elsewhere in others.
 struct KnownBlock {
@@ -40,12 +43,15 @@ void check_blocks(const Discovery& d) {
       fail<Unsupported>("AMD: the GPU's {} has version {}; by PCI {} is known (Navi 31)",
                         name(known.id), to_text(found), to_text(known.version));
   }
+  (void)d.block(Hwid::Smuio);  // has the clock
 }
 
 }  // namespace
 
 PciGpu::PciGpu(std::shared_ptr<os::Kernel> kernel, const PciFunction& function, uint64_t timeout_ms)
-    : device_(kernel, function), timeout_ms_(timeout_ms) {
+    : device_(kernel, function),
+      timeout_ms_(timeout_ms),
+      addresses_("AMD", kFirstAddress, kEndOfAddresses) {
   try {
     start(*kernel);
   } catch (...) {
@@ -93,6 +99,8 @@ void PciGpu::read_discovery_table() {
   memory_bytes_ = uint64_t{mib} << 20;
   if (memory_bytes_ < 4 * kStartBytes)
     fail<Unsupported>("{}: the GPU has {} MiB of memory", device_.function().address, mib);
+  memory_.emplace(device_.function().address + ": VRAM", kStartBytes, memory_bytes_ - kKeptBytes,
+                  0);
   std::vector<uint8_t> bytes(kDiscoveryBytes);
   for (uint64_t at = 0; at < bytes.size(); at += sizeof(uint32_t)) {
     const uint64_t from = memory_bytes_ - kDiscoveryBeforeEnd + at;
@@ -126,6 +134,7 @@ void PciGpu::start_hubs() {
   graphics_.emplace(*registers_, Hub::Graphics);
   const auto [begin, end] = multimedia_->memory();
   first_address_ = begin;
+  last_address_ = end;
   entry_offset_ = multimedia_->memory_offset();
   next_table_ = kTables;
   table_ = std::make_unique<PageTable>(static_cast<TableMemory&>(*this));
@@ -147,6 +156,7 @@ VramWindow PciGpu::window(uint64_t offset, size_t size_bytes) const {
 // A GPU that has been started is reset, so that nothing runs on in memory that is given back.
 void PciGpu::end() noexcept {
   try {
+    if (was_reset_) copies_.reset(), compute_.reset(), psp_.reset();
     if (copies_) copies_->deactivate();
     if (compute_) compute_->deactivate();
     if (psp_) psp_->destroy_ring();
@@ -162,6 +172,38 @@ void PciGpu::end() noexcept {
   multimedia_.reset();
   table_.reset();
   if (mapped_) device_.unmap(mapped_, kStartBytes);
+}
+
+void PciGpu::reset(const std::string& why) noexcept {
+  if (was_reset_.exchange(true)) return;
+  log_warn("{}: the GPU is reset: {}", device_.function().address, why);
+  try {
+    reset_if_started();
+  } catch (const Error& e) {
+    log_warn("{}", e.what());
+  }
+}
+
+// Where the GPU has its own memory for its processors, no table is asked.
+void PciGpu::map(uint64_t address, uint64_t size_bytes, uint64_t physical,
+                 PageAttributes attributes) {
+  if (was_reset_) fail<DeviceLost>("{}: the GPU has been reset", device_.function().address);
+  if (address <= last_address_ && address + size_bytes > first_address_)
+    fail<Unsupported>("{}: {:#x} is among the addresses of the GPU's own memory",
+                      device_.function().address, address);
+  std::lock_guard lock(mutex_);
+  try {
+    table_->map(address, size_bytes, physical, attributes);
+  } catch (const DeviceLost& e) {
+    reset(e.what());  // entries may be there already
+    throw;
+  }
+}
+
+void PciGpu::unmap(uint64_t address, uint64_t size_bytes) {
+  if (was_reset_) return;
+  std::lock_guard lock(mutex_);
+  table_->unmap(address, size_bytes);
 }
 
 // ---- memory for tables
@@ -184,6 +226,7 @@ void PciGpu::write(uint64_t address, uint64_t entry) {
 }
 
 void PciGpu::publish() {
+  if (was_reset_) return;
   if (graphics_started_) graphics_->flush();
   multimedia_->flush();
 }

@@ -73,6 +73,8 @@ class ScriptedGpu final : public emu::pci::Function {
     }
   }
   intptr_t map(size_t bar, uint64_t offset, size_t size_bytes, int protection) override {
+    if (bar == 2 && offset == 0)
+      return doorbells.map_at(nullptr, size_bytes, protection, MAP_SHARED);
     if (bar != 0 || offset != 0) return -EINVAL;
     return memory.map_at(nullptr, size_bytes, protection, MAP_SHARED);
   }
@@ -106,6 +108,7 @@ class ScriptedGpu final : public emu::pci::Function {
   std::map<uint64_t, uint32_t> registers;
   std::vector<std::pair<uint64_t, uint32_t>> log;
   emu::Pages memory = emu::Pages::make(kMemoryBytes, std::make_shared<emu::PageFile>());
+  emu::Pages doorbells = emu::Pages::make(4096, std::make_shared<emu::PageFile>());
   // What it sees where flushes are looked at: so much of memory.
   static constexpr size_t kSeenBytes = 8u << 20;
   std::vector<std::byte> seen = std::vector<std::byte>(kSeenBytes);
