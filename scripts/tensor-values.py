@@ -814,7 +814,14 @@ def more_linalg():
 
 GROUPS = (elementwise, movement, reductions, networks, creation, more_movement, indexing, more_elementwise, special, more_reductions, einsums, more_networks)
 # Drawn after all else, so that the operands of the groups above are what they were.
-LATER = (later_elementwise, later_activations, later_products, later_movement, later_reductions, later_losses, later_attention, window_convolutions, window_pools, window_sampling, later_scatter, sorting, running, transforms, linear_algebra, of_users, of_halves_of_bytes, of_any_rank, more_math, more_parts, more_linalg)
+def attention_heads():
+    """As many heads as a CPU's threads have rows of in fast memory."""
+    causal = ~torch.ones(32, 32).tril().bool()
+    return [("attention_rows_heads", [floats(8, 32, 8)],
+             lambda x: (x @ x.mT / math.sqrt(8)).masked_fill(causal, -math.inf).softmax(-1) @ x)]
+
+
+LATER = (later_elementwise, later_activations, later_products, later_movement, later_reductions, later_losses, later_attention, window_convolutions, window_pools, window_sampling, later_scatter, sorting, running, transforms, linear_algebra, of_users, of_halves_of_bytes, of_any_rank, more_math, more_parts, more_linalg, attention_heads)
 
 
 def main():

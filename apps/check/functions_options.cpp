@@ -291,6 +291,10 @@ std::vector<Function> norms() {
        [](Inputs x) {
          return Tensor::scaled_dot_product_attention(x[0], x[0], x[0], {}, 0, true);
        }},
+      {"attention_rows_heads", Curved,
+       [](Inputs x) {
+         return Tensor::scaled_dot_product_attention(x[0], x[0], x[0], {}, 0, true);
+       }},
       {"matmul_none", Exact, [](Inputs x) { return x[0].matmul(x[1]); }},
       {"embedding_none", Exact, [](Inputs x) { return Tensor::embedding(x[0], x[1]); }},
       {"add_none", Exact, [](Inputs x) { return x[0] + x[1]; }},

@@ -28,8 +28,9 @@ PRODUCTS = re.compile("matmul|linear|conv|einsum|attention|lstm|gru")
 
 
 def environment(seed):
-    """Of every other seed sums stay whole: of one that is drawn in parts no row is kept."""
-    drawn = {"TUFF_RANDOM_OPTS": str(seed)}
+    """Of every other seed sums stay whole: of one that is drawn in parts no row is kept. Two threads have heads enough
+    to keep rows of them."""
+    drawn = {"TUFF_RANDOM_OPTS": str(seed), "TUFF_THREADS": "2"}
     return drawn if seed % 2 else {**drawn, "TUFF_SKIP": "parts"}
 
 

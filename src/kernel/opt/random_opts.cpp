@@ -76,8 +76,8 @@ class Draw {
     for (const int a : outputs_) {
       const Axis& axis = t_.axes[size_t(a)];
       if (!axis.column || !axis.main_is_const()) continue;
-      const OptKind kind = random_.below(2) ? OptKind::Local : OptKind::Upcast;
-      if (allows(t_.target, kind)) attempt({kind, a, axis.main_size()});
+      const OptKind beside = t_.target.has_local ? OptKind::Local : OptKind::Vector;
+      attempt({random_.below(2) ? beside : OptKind::Upcast, a, axis.main_size()});
     }
     const std::vector<int>& axes = t_.slab_axes;
     const int axis = axes[size_t(random_.below(int64_t(axes.size())))];
