@@ -152,7 +152,7 @@ UOp stage_tile(const UOp& tile, std::span<const UOp> all_ranges, int32_t number,
     const UOp& walked = whole.contains(r) ? whole.at(r) : r;
     if (!(all & deps.bit(walked))) continue;
     ranges.push_back(walked);
-    from = from * r->src(0)->max + r;
+    from = from * walked->src(0)->max + r;
   }
   const UOp across = transposed_loop(loads, deps, ranges, vector_lanes);
   const UOp blocked = across ? UOp() : blocked_loop(loads, deps, ranges);

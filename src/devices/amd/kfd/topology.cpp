@@ -149,8 +149,6 @@ std::optional<GpuNode> read_node(os::Kernel& kernel, uint32_t number_of_node) {
 
 }  // namespace
 
-// Decimal digits of the version are major * 10000 + minor * 100 + stepping, of the name
-// hexadecimal.
 std::vector<GpuNode> read_topology(os::Kernel& kernel) {
   std::vector<GpuNode> gpus;
   for (uint32_t i : numbered(kernel, kNodes))
