@@ -96,7 +96,7 @@ std::optional<GpuPage> HubModel::translate(uint64_t address, bool is_write) {
     const GpuPage& old = kept->second;
     const uint64_t physical = old.physical / kPage * kPage + address % kPage;
     if (!now.fault.empty() || now.physical != physical || now.writable != old.writable)
-      told_(fmt::format("{:#x} is translated as before its entry changed: no invalidation", address));
+      told_(fmt::format("{:#x} is translated as its entry was before: no invalidation", address));
     now = old;
     now.physical = physical;
   }
