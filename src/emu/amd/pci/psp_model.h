@@ -1,6 +1,7 @@
 // PspModel: what the security processor of an emulated Navi 31 does as far as a host sees it: the
-// bootloader's mailbox, the kernel's ring, the commands that load firmware. It knows firmware by its
-// content and tells what comes in the wrong order. Part of the GPU's function; nothing is executed.
+// bootloader's mailbox, the kernel's ring, the commands that load firmware. It knows firmware by
+// its content and tells what comes in the wrong order. Part of the GPU's function; nothing is
+// executed.
 // Sources: Linux, drivers/gpu/drm/amd/amdgpu/psp_v13_0.c, amdgpu_psp.c (order, command buffers),
 // psp_gfx_if.h (frames, commands, answers). Never compared with hardware.
 #pragma once

@@ -1,5 +1,5 @@
-// The driver's start by PCI on the emulated Navi 31, whose models are written apart from it: what it
-// maps is what the GPU's own walk finds, GPUs that fall silent at any step, a second run.
+// The driver's start by PCI on the emulated Navi 31, whose models are written apart from it: what
+// it maps is what the GPU's own walk finds, GPUs that fall silent at any step, a second run.
 #include <tuff/error.h>
 
 #include "base/error_of.h"
