@@ -42,10 +42,11 @@ bool fits_cache(const Target& t, const KeptWork& w, bool again) {
   const int64_t all = rows + 2 + w.width * w.results + summed(w);
   if (double(all * w.columns * 4) > double(t.shared_bytes)) return false;
   const auto cores = int64_t(t.cores);
-  const bool has_matrices = w.matrices >= kMatricesPerCore * cores;
-  if (w.is_one_sweep() && (has_matrices || w.rows / w.matrices >= kRowsOfCopy * cores)) return true;
+  if (w.matrices < kMatricesPerCore * cores && w.rows / w.matrices < kRowsOfCopy * cores)
+    return false;
+  if (w.is_one_sweep()) return true;
   const double cache = t.l2_bytes ? double(t.l2_bytes) * kCacheShare : double(t.shared_bytes);
-  return has_matrices && double((again ? rows : all) * w.columns * 4) <= cache;
+  return double((again ? rows : all) * w.columns * 4) <= cache;
 }
 
 std::optional<double> reads_by_tiles(const Target& t, const KeptWork& w) {
