@@ -11,12 +11,12 @@
 #include "ir/symbolic.h"
 #include "kernel/analysis/access.h"
 #include "kernel/analysis/ranges.h"
-#include "kernel/analysis/seen_columns.h"
 #include "kernel/opt/build_row_matrices.h"
 #include "kernel/opt/built_axis.h"
 #include "kernel/opt/matrices.h"
 #include "kernel/opt/rules.h"
 #include "kernel/opt/stage.h"
+#include "kernel/opt/seen_slabs.h"
 #include "kernel/opt/stage_local.h"
 
 namespace tuff::kernel {
@@ -251,7 +251,7 @@ class Builder {
     UOpMap<UOp> groups;
     if (const auto& m = t_.matrices)
       elements_ = matrix_elements(*m, t_.target.subgroup_size, axes_.next_id());
-    const ShownColumns seen = seen_of_slabs();
+    const ShownColumns seen = seen_of_slabs(t_);
     for (const bool sized_by_groups : {false, true}) {
       for (size_t i = 0; i < built_.size(); i++) {
         Axis axis = t_.axes[i];
@@ -261,70 +261,11 @@ class Builder {
                                          [](const Node* n) { return n->op == Op::Range; });
         if (by_groups != sized_by_groups) continue;
         for (AxisPart& p : axis.parts) p.size = by_groups ? substitute(p.size, groups) : p.size;
-        if (skips) take_seen_slabs(axis, seen);
+        if (skips) take_seen_slabs(axis, seen, t_, built_);
         built_[i] = axes_.build(axis, element_of(int(i)));
         groups.emplace(axis.range, built_[i].value);
       }
     }
-  }
-
-  // By the rows: how much of a row that is taken slab by slab its mask lets through. None: all of
-  // it, or what is as much for all of them.
-  ShownColumns seen_of_slabs() const {
-    std::vector<UOp> columns;
-    for (const Axis& a : t_.axes)
-      if (a.slabs) columns.push_back(a.range);
-    const ShownColumns seen = columns.empty() ? ShownColumns() : seen_columns(t_.ast, columns);
-    if (!seen) return {};
-    const auto differs = [&](const auto& term) {
-      return std::ranges::any_of(
-          t_.axes[size_t(axis_of(t_, term.first.get()))].parts,
-          [&](const AxisPart& p) { return ends_slabs(p) && !p.size->is_const_int(1); });
-    };
-    const UOp& bound = seen.begin ? seen.begin : seen.end;
-    return std::ranges::any_of(linear_form(bound).terms, differs) ? seen : ShownColumns();
-  }
-  // Whether the loop over slabs stands inside of this loop of rows: a thread has tiles of rows one
-  // after the other, the invocations of a workgroup leave the loop together.
-  bool ends_slabs(const AxisPart& rows) const {
-    return rows.kind == AxisKind::Group || (is_loop(rows.kind) && !t_.target.has_local);
-  }
-  // Those that any of the rows sees that are taken together: up to a last one, or from the last one
-  // of all backwards, so that all rows count them alike.
-  void take_seen_slabs(Axis& axis, const ShownColumns& seen) const {
-    int64_t elements = 1;
-    for (const AxisPart& p : std::span(axis.parts).subspan(1)) elements *= p.size->max;
-    UOp& slabs = axis.parts[0].size;
-    const UOp all = slabs;
-    if (seen.end) {
-      const UOp some = floordiv(of_rows_together(seen.end, true) + (elements - 1),
-                                index_const(elements));
-      slabs = simplify(where(lt(some, all), some, all));
-    } else if (all->is_const()) {
-      const UOp hidden =
-          simplify(floordiv(of_rows_together(seen.begin, false), index_const(elements)));
-      slabs = simplify(where(lt(hidden, all), where(lt(hidden, index_const(0)), all, all - hidden),
-                             index_const(0)));
-      axis.backwards = all->const_int();
-    }
-  }
-  // A bound of the first or the last of the rows that are taken together.
-  UOp of_rows_together(const UOp& bound, bool last) const {
-    const LinearForm f = linear_form(bound);
-    UOp out = index_const(f.constant);
-    for (const auto& [row, step] : f.terms)
-      out = out + row_together(size_t(axis_of(t_, row.get())), last) * step;
-    return out;
-  }
-  UOp row_together(size_t axis, bool last) const {
-    UOp row = index_const(0);
-    size_t built = 0;
-    for (const AxisPart& p : t_.axes[axis].parts) {
-      if (p.size->is_const_int(1)) continue;
-      const UOp& range = built_[axis].ranges[built++];
-      row = row * p.size + (ends_slabs(p) ? range : last ? p.size - 1 : index_const(0));
-    }
-    return row;
   }
 
   UOp element_of(int axis) const {

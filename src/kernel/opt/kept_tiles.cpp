@@ -16,8 +16,7 @@ namespace {
 // that is left there; elsewhere the part of the time that whole rows, in the L2 cache, do not wait.
 constexpr int64_t kSlab = 256, kCausalSlab = 128;
 constexpr double kSeen = 0.6, kNear = 0.95;
-constexpr int64_t kRowsTogether = 6;    // whose elements are kept at a time
-constexpr int64_t kOtherRegisters = 4;  // beside what is summed
+constexpr int64_t kSpareRegisters = 4;  // beside those of sums
 constexpr int64_t kLeastTiles = 2;  // of rows in a group: they share the packed operands
 
 // A sum of products: what it reduces, along which axis its vectors lie.
@@ -98,7 +97,7 @@ class KeptTiles : Chooser {
     for (const int a : t_.slab_axes) columns.push_back(t_.axes[size_t(a)].range);
     for (const Tiling::Stored& s : t_.stored) bytes = std::max(bytes, s.kept_bytes);
     const bool causal = bool(seen_columns(t_.ast, columns));
-    if (!causal && bytes * kRowsTogether <= l1_bytes(target_)) return;
+    if (!causal && bytes * tile_.rows <= l1_bytes(target_)) return;
     const int64_t slab = causal ? kCausalSlab : kSlab;
     const RegisterTile tile = best_tile(true);
     if (left(t_.slab_axes[0]) < 2 * slab || tile.cost * (causal ? kSeen : kNear) >= tile_.cost)
@@ -128,7 +127,7 @@ class KeptTiles : Chooser {
     return std::ranges::all_of(products_, [&](const Product& p) {
       const bool walks = contains(t_.slab_axes, p.column);
       const int64_t all = walks ? width : ceil_div(left(p.column), width) * width;
-      return all / cpu_lanes() * rows <= registers(target_) - kOtherRegisters;
+      return all / cpu_lanes() * rows <= registers(target_) - kSpareRegisters;
     });
   }
   bool divides_kept(int64_t width) const {

@@ -140,10 +140,15 @@ void ComputeEngine::activate(const QueueDescriptor& descriptor) const {
 
 void ComputeEngine::deactivate() const {
   select_queue(true);
-  if (registers_.read(reg::CP_HQD_ACTIVE) & 1) {
-    registers_.write(reg::CP_HQD_DEQUEUE_REQUEST, kDrainAndReset);
-    registers_.write(reg::SPI_COMPUTE_QUEUE_RESET, 1);
-    registers_.wait_for("the compute queue does not end", reg::CP_HQD_ACTIVE, 1, 0);
+  try {
+    if (registers_.read(reg::CP_HQD_ACTIVE) & 1) {
+      registers_.write(reg::CP_HQD_DEQUEUE_REQUEST, kDrainAndReset);
+      registers_.write(reg::SPI_COMPUTE_QUEUE_RESET, 1);
+      registers_.wait_for("the compute queue does not end", reg::CP_HQD_ACTIVE, 1, 0);
+    }
+  } catch (...) {
+    select_queue(false);
+    throw;
   }
   select_queue(false);
 }
